@@ -1,0 +1,40 @@
+"""What a corpus is made of."""
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = ["Document", "Passage"]
+
+
+class Document(BaseModel):
+    """One source document before it is cut into passages.
+
+    `id` is unique within a corpus and does not change when the document's text does.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    title: str
+    text: str
+    source: str = ""
+    """Where it came from: a path, with a line number for JSONL."""
+
+
+class Passage(BaseModel):
+    """One retrievable piece of a document; the unit of evidence and of citation.
+
+    `id` is the document's id where the document is a single passage, else `document#ordinal`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    document: str
+    ordinal: int
+    title: str
+    text: str
+
+    @property
+    def content(self) -> str:
+        """What is embedded and indexed: the title, then the text."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
