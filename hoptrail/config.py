@@ -33,7 +33,9 @@ class Settings(BaseSettings):
     )
     base_url: str | None = Field(None, description="Base URL of an OpenAI-compatible endpoint.")
     api_key: SecretStr | None = Field(None, description="Key of that endpoint.")
-    output_mode: OutputMode = Field("auto", description="How typed outputs are asked for; `auto` asks the model's profile.")
+    output_mode: OutputMode = Field(
+        "auto", description="How typed outputs are asked for; `auto` asks the model's profile."
+    )
     guided: bool | None = Field(None, description="Show examples in prompts; by default only to small embedded models.")
     max_output_tokens: int = Field(1024, gt=0, description="Upper bound of one completion, in tokens.")
     embedding_model: str = Field(EMBEDDED, description="`embedded`, or a sentence-transformers folder or hub name.")
@@ -41,8 +43,12 @@ class Settings(BaseSettings):
 
     planner: str = Field("dag", description="Planner used when none is named.")
     tool: str = Field("text", description="Retrieval tool used when a step names none.")
-    fallback_tools: tuple[str, ...] = Field(("text", "lexical"), description="Tools tried in order when one fails or finds nothing.")
-    passages_per_step: int = Field(3, gt=0, le=100, description="K_f: passages kept per retrieval (ConRAG, section 4.1).")
+    fallback_tools: tuple[str, ...] = Field(
+        ("text", "lexical"), description="Tools tried in order when one fails or finds nothing."
+    )
+    passages_per_step: int = Field(
+        3, gt=0, le=100, description="K_f: passages kept per retrieval (ConRAG, section 4.1)."
+    )
     max_steps: int = Field(12, gt=0, le=100, description="Steps a plan may have; a longer one is cut and reported.")
     max_question_chars: int = Field(8_000, gt=0, description="Longer questions are refused.")
 
@@ -53,11 +59,18 @@ class Settings(BaseSettings):
     tool_timeout_s: float = Field(60.0, gt=0, description="Time of one tool call.")
     step_deadline_s: float | None = Field(None, gt=0, description="Time of one step from the moment it is ready.")
     run_deadline_s: float | None = Field(600.0, gt=0, description="Time of a run; what is known by then is returned.")
-    retry_attempts: int = Field(4, ge=1, le=10, description="Attempts per model call on connection errors, timeouts, 429 and 5xx.")
+    retry_attempts: int = Field(
+        4, ge=1, le=10, description="Attempts per model call on connection errors, timeouts, 429 and 5xx."
+    )
 
     max_calls: int | None = Field(None, ge=0, description="Model calls of a run.")
     max_tokens: int | None = Field(None, ge=0, description="Input and output tokens of a run.")
     max_cost: float | None = Field(None, ge=0, description="Money of a run, in US dollars.")
+
+    input_price: float | None = Field(
+        None, ge=0, description="US dollars per million input tokens, where no price is known."
+    )
+    output_price: float | None = Field(None, ge=0, description="US dollars per million output tokens, likewise.")
 
     trace: Path | None = Field(None, description="File to which each run's events are appended as JSON lines.")
     trace_content: TraceContent = Field("full", description="Whether traces carry text: `off`, `hashed` or `full`.")

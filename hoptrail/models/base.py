@@ -33,7 +33,8 @@ class Embedder(Protocol):
 class LanguageModel:
     """An opened language model, ready to be called.
 
-    `output_mode` is how typed outputs are asked for; `guided` says that the model is small and wants examples.
+    `output_mode` is how typed outputs are asked for; `guided` says that the model is small and wants examples,
+    `local` that it runs on this machine and costs no money.
     `aclose` releases what was opened for it (an HTTP client, a server process) and may be called twice.
     """
 
@@ -42,3 +43,4 @@ class LanguageModel:
     output_mode: Literal["tool", "native", "prompted"]
     guided: bool
     aclose: Callable[[], Awaitable[None]]
+    local: bool = False

@@ -1,0 +1,1 @@
+"""From a question to a plan, and from an answered plan to an answer."""

@@ -1,0 +1,1 @@
+"""One file per prompt: its text, its typed output, its version."""

@@ -1,0 +1,1 @@
+"""Plans, events, and the runtime that turns one into the other."""
