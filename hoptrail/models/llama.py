@@ -1,0 +1,127 @@
+"""llama.cpp's OpenAI-compatible server as a supervised child process."""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import IO
+
+import anyio
+import anyio.to_thread
+
+from hoptrail.errors import ModelUnavailableError
+from hoptrail.models.llama_child import KEY_VARIABLE
+
+__all__ = ["LlamaServer"]
+
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 3.0
+_POLL_S = 0.05
+_TAIL_CHARS = 300
+
+
+class LlamaServer:
+    """One model served on a loopback port.
+
+    `context` is the window of each of `parallel` slots, in tokens; `threads` 0 means all cores.
+    """
+
+    def __init__(self, path: Path, *, threads: int = 0, parallel: int = 2, context: int = 8192) -> None:
+        self._path = path
+        self._options = {
+            "--model": str(path),
+            "--context": str(context),
+            "--parallel": str(parallel),
+            "--threads": str(threads or os.cpu_count() or 1),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+        self._turn = anyio.Lock()
+        self.base_url = ""
+        self.api_key = secrets.token_urlsafe(24)
+
+    @property
+    def running(self) -> bool:
+        """Whether the child is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id."""
+        return self._process.pid if self._process else None
+
+    async def start(self) -> str:
+        """Start the child, unless it runs, and return its base URL.
+
+        Raises:
+            ModelUnavailableError: It ended or was not ready in time; the end of its log is in the message.
+        """
+        async with self._turn:
+            if not self.running:
+                self._discard()
+                self._spawn()
+                try:
+                    self.base_url = await self._address()
+                except BaseException:
+                    self._discard()
+                    raise
+            return self.base_url
+
+    async def aclose(self) -> None:
+        """Stop the child; may be called twice."""
+        process = self._process
+        if process is not None:
+            if process.stdin is not None and not process.stdin.closed:
+                process.stdin.close()
+            with anyio.move_on_after(STOP_TIMEOUT_S, shield=True):
+                while process.poll() is None:
+                    await anyio.sleep(_POLL_S)
+        self._discard()
+
+    def _spawn(self) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
+        command = [sys.executable, "-m", "hoptrail.models.llama_child"]
+        for name, value in self._options.items():
+            command += [name, value]
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, KEY_VARIABLE: self.api_key},
+        )
+
+    async def _address(self) -> str:
+        process = self._process
+        assert process is not None and process.stdout is not None  # noqa: S101, PT018 - just spawned
+        line = b""
+        with anyio.move_on_after(START_TIMEOUT_S):
+            line = await anyio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)
+        try:
+            address = json.loads(line)["address"]
+        except (ValueError, KeyError, TypeError):
+            raise ModelUnavailableError(f"The embedded model's server did not start: {self._tail()}") from None
+        return f"{address}/v1"
+
+    def _tail(self) -> str:
+        if self._log is None:
+            return "it left no log"
+        self._log.seek(0)
+        text = " ".join(self._log.read().decode("utf-8", "replace").split())
+        return text[-_TAIL_CHARS:] or "it left no log"
+
+    def _discard(self) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._process = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None

@@ -1,0 +1,56 @@
+"""The child process that serves an embedded model; see `hoptrail.models.llama`.
+
+It speaks the OpenAI API on a loopback port, writes one JSON line with its address when it is ready, and ends when its
+standard input closes, so it never outlives its parent, however that ends.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+__all__ = ["KEY_VARIABLE", "main"]
+
+KEY_VARIABLE = "HOPTRAIL_CHILD_KEY"
+"""Environment variable with the key that callers must show: the port is open to every user of the machine."""
+
+CACHE_MIB = 512
+"""Memory for prompts already read; the examples of the prompts are found there again."""
+
+
+def main() -> None:
+    """Serve until standard input closes."""
+    options = argparse.ArgumentParser()
+    options.add_argument("--model", required=True)
+    options.add_argument("--context", type=int, required=True)
+    options.add_argument("--parallel", type=int, required=True)
+    options.add_argument("--threads", type=int, required=True)
+    given = options.parse_args()
+
+    # The server writes its log to standard output; only the address may go there.
+    report = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    import xllamacpp  # noqa: PLC0415 - loads native code, after the streams are in order
+
+    params = xllamacpp.CommonParams()
+    params.model.path = given.model
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.n_ctx = given.context * given.parallel
+    params.n_parallel = given.parallel
+    params.kv_unified = False
+    params.cpuparams.n_threads = given.threads
+    params.cpuparams_batch.n_threads = given.threads
+    params.ui = False
+    params.cache_ram_mib = CACHE_MIB
+    params.api_keys = [os.environ[KEY_VARIABLE]]
+    server = xllamacpp.Server(params)
+    print(json.dumps({"address": server.listening_address}), file=report, flush=True)
+    sys.stdin.buffer.read()
+    # The server's own threads do not end by themselves; nothing is left to be saved.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
