@@ -1,0 +1,1 @@
+"""Documents, passages, and the store and indexes that hold them."""

@@ -1,5 +1,7 @@
 """What a corpus is made of."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 __all__ = ["Document", "Passage"]
@@ -18,6 +20,9 @@ class Document(BaseModel):
     text: str
     source: str = ""
     """Where it came from: a path, with a line number for JSONL."""
+
+    form: Literal["row", "text", "markup"] = "text"
+    """A JSONL row is a passage already; text and markup are cut into passages, markup along its headings first."""
 
 
 class Passage(BaseModel):

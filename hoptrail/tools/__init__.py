@@ -1,0 +1,1 @@
+"""One file per retrieval method, and the registry of them."""

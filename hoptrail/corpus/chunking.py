@@ -1,0 +1,50 @@
+"""From documents to passages, cut on sentence boundaries."""
+
+from functools import lru_cache
+
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
+from hoptrail.corpus.types import Document, Passage
+
+__all__ = ["CHUNKING", "split"]
+
+PASSAGE_CHARS = 1_000
+"""Aim for passages of files: about 200 words, within the encoder's window of 256 tokens."""
+
+ROW_CHARS = 6_000
+"""JSONL rows are passages already; only longer ones are cut."""
+
+CHUNKING = f"sentences-{PASSAGE_CHARS}/rows-{ROW_CHARS}/v1"
+"""Names this way of cutting in a corpus's manifest."""
+
+
+def split(document: Document) -> list[Passage]:
+    """The passages of `document`, in order; together they hold all of its text but white space between them.
+
+    A document of one passage gives it its own id, otherwise passages are `document#0`, `document#1`, …
+    """
+    if document.form == "row":
+        chunks = [document.text] if len(document.text) <= ROW_CHARS else _text().chunks(document.text)
+    else:
+        chunks = (_markdown() if document.form == "markup" else _text()).chunks(document.text)
+    kept = [chunk for chunk in chunks if chunk.strip()]
+    return [
+        Passage(
+            id=document.id if len(kept) == 1 else f"{document.id}#{ordinal}",
+            document=document.id,
+            ordinal=ordinal,
+            title=document.title,
+            text=chunk.strip(),
+        )
+        for ordinal, chunk in enumerate(kept)
+    ]
+
+
+@lru_cache(maxsize=1)
+def _text() -> TextSplitter:
+    return TextSplitter((PASSAGE_CHARS // 2, PASSAGE_CHARS))
+
+
+@lru_cache(maxsize=1)
+def _markdown() -> MarkdownSplitter:
+    return MarkdownSplitter((PASSAGE_CHARS // 2, PASSAGE_CHARS))
