@@ -6,18 +6,17 @@ from typing import Literal
 import httpx2
 import openai
 from pydantic_ai import exceptions as ai
-from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.settings import ModelSettings
 
 from hoptrail.config import Settings
 from hoptrail.errors import ConfigurationError, ModelFileError
 from hoptrail.models.base import LanguageModel
 from hoptrail.models.catalog import ModelSpec, find_spec
+from hoptrail.models.embedded import PARALLEL, EmbeddedModel
 from hoptrail.models.llama import LlamaServer
+from hoptrail.models.prefixes import PrefixSlots, prefix_folder
 from hoptrail.models.pull import file_state, locate
 from hoptrail.models.retries import retrying_transport
 
@@ -25,7 +24,6 @@ __all__ = ["open_language_model", "wrap_model"]
 
 _OPENAI = {"openai": "responses", "openai-responses": "responses", "openai-chat": "chat"}
 _CONNECT_S = 10.0
-_PARALLEL = 2
 
 
 async def open_language_model(settings: Settings) -> LanguageModel:
@@ -59,13 +57,15 @@ async def _embedded(spec: ModelSpec, settings: Settings) -> LanguageModel:
             f"The embedded model {spec.name} is {file_state(spec)}: run `hoptrail models pull {spec.name}` "
             f"({spec.size / 1e9:.1f} GB, once), or set HOPTRAIL_MODEL to another model."
         )
-    server = LlamaServer(path, threads=settings.model_threads, parallel=_PARALLEL)
+    server = LlamaServer(path, prefix_folder(), threads=settings.model_threads, parallel=PARALLEL)
     await server.start()
     client = _client(settings, server.base_url, server.api_key)
-    model = SupervisedModel(_chat(spec.name, client), server)
+    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {server.api_key}"}, timeout=settings.model_timeout_s)
+    model = EmbeddedModel(_chat(spec.name, client), spec, server, PrefixSlots(PARALLEL, http))
 
     async def close() -> None:
         await client.close()
+        await http.aclose()
         await server.aclose()
 
     guided = True if settings.guided is None else settings.guided
@@ -140,26 +140,3 @@ def _mode(model: Model, settings: Settings) -> Literal["tool", "native", "prompt
 
 async def _nothing() -> None:
     pass
-
-
-class SupervisedModel(WrapperModel):
-    """A model whose server is started again when it has died between two calls."""
-
-    def __init__(self, wrapped: OpenAIChatModel, server: LlamaServer) -> None:
-        super().__init__(wrapped)
-        self._chat_model = wrapped
-        self._server = server
-
-    async def request(
-        self,
-        messages: list[ModelMessage],
-        model_settings: ModelSettings | None,
-        model_request_parameters: ModelRequestParameters,
-    ) -> ModelResponse:
-        """As the wrapped model, with the server alive."""
-        await self._revive()
-        return await super().request(messages, model_settings, model_request_parameters)
-
-    async def _revive(self) -> None:
-        if not self._server.running:
-            self._chat_model.client.base_url = await self._server.start()

@@ -26,16 +26,18 @@ _TAIL_CHARS = 300
 class LlamaServer:
     """One model served on a loopback port.
 
-    `context` is the window of each of `parallel` slots, in tokens; `threads` 0 means all cores.
+    `context` is the window of each of `parallel` slots, in tokens; `threads` 0 means all cores; `states` is the folder for
+    the slots' saved states.
     """
 
-    def __init__(self, path: Path, *, threads: int = 0, parallel: int = 2, context: int = 8192) -> None:
-        self._path = path
+    def __init__(self, path: Path, states: Path, *, threads: int = 0, parallel: int = 4, context: int = 8192) -> None:
+        self._states = states
         self._options = {
             "--model": str(path),
             "--context": str(context),
             "--parallel": str(parallel),
             "--threads": str(threads or os.cpu_count() or 1),
+            "--states": str(states),
         }
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None
@@ -82,6 +84,7 @@ class LlamaServer:
         self._discard()
 
     def _spawn(self) -> None:
+        self._states.mkdir(parents=True, exist_ok=True)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         command = [sys.executable, "-m", "hoptrail.models.llama_child"]
         for name, value in self._options.items():
