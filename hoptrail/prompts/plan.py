@@ -1,6 +1,7 @@
 """Turn a question into an initial summary and a dependency plan (ConRAG, section 3.3)."""
 
 import copy
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,52 +57,73 @@ Give two things:
   - depends_on: the ids of the earlier steps whose answers it needs, else an empty list;
   - tool: the name of the search tool that suits it best.
 
-Where a question needs the answer of an earlier step, write <dep:id> at the very place where that answer belongs, and put
-that id into depends_on. Never refer to an earlier answer by words such as "that person" or "this city". Steps that do not
-need each other must not depend on each other. Use as few steps as the question needs: one for a question about one fact,
-two when one thing must be found first, one for each side of a comparison. The last step's answer, or the steps together,
-must answer the question. Do not answer the question yourself, and do not put a name into a question that the question did
-not give you."""
+Begin with the thing that the question describes but does not name, such as "the wife of X" or "the city where Y is": ask for
+it alone, by the names the question gives. Where a later question needs that answer, write <dep:id> at the very place where
+the answer belongs, and put that id into depends_on. Never refer to an earlier answer by words such as "that person" or "this
+city", and never ask the whole question in one step. Steps that do not need each other must not depend on each other. Use as
+few steps as the question needs: one for a question about one fact, two when one thing must be found first, one for each side
+of a comparison. Do not answer the question yourself."""
 
-_TOOLS = Block("tools", "text: finds passages by meaning\nlexical: finds passages by their exact words")
+_TOOLS = Block("tools", "text: finds passages by meaning\nlexical: finds passages by exact words")
+
+
+def _example(question: str, *steps: tuple[str, list[int]], passages: str = "(none)", summary: str = "") -> Example:
+    written = [{"id": i, "question": text, "depends_on": on, "tool": "text"} for i, (text, on) in enumerate(steps)]
+    output = json.dumps({"summary": summary, "steps": written}, ensure_ascii=False)
+    return Example((_TOOLS, Block("passages", passages), Block("question", question)), output)
+
 
 PLAN = Prompt(
     name="plan",
-    version="1",
+    version="2",
     instructions=_INSTRUCTIONS,
     output=PlanOutput,
     schema=_SCHEMA,
     examples=(
-        Example(
-            (
-                _TOOLS,
-                Block("passages", "(none)"),
-                Block("question", "In which town was the singer of Harbour Lights born?"),
-            ),
-            '{"summary": "", "steps": [{"id": 0, "question": "Who is the singer of Harbour Lights?", "depends_on": [], "tool": "text"}, '
-            '{"id": 1, "question": "In which town was <dep:0> born?", "depends_on": [0], "tool": "text"}]}',
+        _example(
+            "When did the husband of the singer Ilse Brandvold paint The Red Barn?",
+            ("Who is the husband of the singer Ilse Brandvold?", []),
+            ("When did <dep:0> paint The Red Barn?", [0]),
+            passages="Ilse Brandvold: Ilse Brandvold is a folk singer from Bergen.\nThe Red Barn: The Red Barn is an oil painting.",
+            summary="Ilse Brandvold is a folk singer.",
         ),
-        Example(
-            (
-                _TOOLS,
-                Block("passages", "(none)"),
-                Block("question", "Was the Tessel lighthouse built before the Marken bridge?"),
-            ),
-            '{"summary": "", "steps": [{"id": 0, "question": "When was the Tessel lighthouse built?", "depends_on": [], "tool": "text"}, '
-            '{"id": 1, "question": "When was the Marken bridge built?", "depends_on": [], "tool": "text"}]}',
+        _example(
+            "Was the Tessel lighthouse built before the Marken bridge?",
+            ("When was the Tessel lighthouse built?", []),
+            ("When was the Marken bridge built?", []),
         ),
-        Example(
-            (
-                _TOOLS,
-                Block("passages", "(none)"),
-                Block("question", "Who founded the company that employs the father of the chess player Anouk Verhey?"),
-            ),
-            '{"summary": "", "steps": [{"id": 0, "question": "Who is the father of the chess player Anouk Verhey?", "depends_on": [], "tool": "text"}, '
-            '{"id": 1, "question": "Which company employs <dep:0>?", "depends_on": [0], "tool": "text"}, '
-            '{"id": 2, "question": "Who founded <dep:1>?", "depends_on": [1], "tool": "text"}]}',
+        _example(
+            "How many people live in the town where the author of Salt Roads was born?",
+            ("Who is the author of Salt Roads?", []),
+            ("In which town was <dep:0> born?", [0]),
+            ("How many people live in <dep:1>?", [1]),
+        ),
+        _example("What is the capital of the island of Orvo?", ("What is the capital of the island of Orvo?", [])),
+        _example(
+            "Who is the spouse of the director of Winter Harbour?",
+            ("Who is the director of Winter Harbour?", []),
+            ("Who is the spouse of <dep:0>?", [0]),
+            passages="Winter Harbour: Winter Harbour is a drama film of 1951.",
+            summary="Winter Harbour is a film of 1951.",
+        ),
+        _example(
+            "What is the longest river of the country where the Lindqvist prize is given?",
+            ("In which country is the Lindqvist prize given?", []),
+            ("What is the longest river of <dep:0>?", [0]),
         ),
     ),
 )
+
+
+GUIDED_CHARS = 120
+"""What a small model is shown of each passage when it plans: more makes it copy from them, and takes it long to read."""
+
+
+def _shown(title: str, text: str, limit: int | None) -> str:
+    line = " ".join(text.split())
+    if limit is not None and len(line) > limit:
+        line = line[:limit].rsplit(" ", 1)[0] + " …"
+    return f"{title}: {line}" if title else line
 
 
 def render_plan(
@@ -119,7 +141,7 @@ def render_plan(
         "type": "string",
         "enum": [name for name, _ in tools],
     }
-    found = "\n\n".join(f"{title}\n{text}" if title else text for title, text in passages)
+    found = "\n".join(_shown(title, text, GUIDED_CHARS if guided else None) for title, text in passages)
     blocks = [
         Block("tools", "\n".join(f"{name}: {description}" for name, description in tools)),
         Block("passages", found or "(none)"),

@@ -1,0 +1,16 @@
+"""Where output goes: results to standard output, everything else to standard error."""
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+__all__ = ["errors", "output", "progress_bar"]
+
+output = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False)
+
+
+def progress_bar() -> Progress:
+    """A bar on standard error; on a terminal it moves, elsewhere only its last state is printed."""
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=errors
+    )

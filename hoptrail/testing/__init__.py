@@ -1,0 +1,1 @@
+"""Equipment for tests of hoptrail, of your own tools, planners and models."""
