@@ -1,0 +1,1 @@
+"""Data sets, measures, and runs over them."""

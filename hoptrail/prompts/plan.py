@@ -67,10 +67,10 @@ of a comparison. Do not answer the question yourself."""
 _TOOLS = Block("tools", "text: finds passages by meaning\nlexical: finds passages by exact words")
 
 
-def _example(question: str, *steps: tuple[str, list[int]], passages: str = "(none)", summary: str = "") -> Example:
+def _example(question: str, *steps: tuple[str, list[int]]) -> Example:
     written = [{"id": i, "question": text, "depends_on": on, "tool": "text"} for i, (text, on) in enumerate(steps)]
-    output = json.dumps({"summary": summary, "steps": written}, ensure_ascii=False)
-    return Example((_TOOLS, Block("passages", passages), Block("question", question)), output)
+    output = json.dumps({"summary": "", "steps": written}, ensure_ascii=False)
+    return Example((_TOOLS, Block("passages", "(none)"), Block("question", question)), output)
 
 
 PLAN = Prompt(
@@ -84,9 +84,7 @@ PLAN = Prompt(
             "When did the husband of the singer Ilse Brandvold paint The Red Barn?",
             ("Who is the husband of the singer Ilse Brandvold?", []),
             ("When did <dep:0> paint The Red Barn?", [0]),
-            passages="Ilse Brandvold: Ilse Brandvold is a folk singer from Bergen.\nThe Red Barn: The Red Barn is an oil painting.",
-            summary="Ilse Brandvold is a folk singer.",
-        ),
+                    ),
         _example(
             "Was the Tessel lighthouse built before the Marken bridge?",
             ("When was the Tessel lighthouse built?", []),
@@ -98,13 +96,15 @@ PLAN = Prompt(
             ("In which town was <dep:0> born?", [0]),
             ("How many people live in <dep:1>?", [1]),
         ),
-        _example("What is the capital of the island of Orvo?", ("What is the capital of the island of Orvo?", [])),
+        _example(
+            "In which sea is the island on which the poet Edda Lunde lived?",
+            ("On which island did the poet Edda Lunde live?", []),
+            ("In which sea is <dep:0>?", [0]),
+        ),
         _example(
             "Who is the spouse of the director of Winter Harbour?",
             ("Who is the director of Winter Harbour?", []),
             ("Who is the spouse of <dep:0>?", [0]),
-            passages="Winter Harbour: Winter Harbour is a drama film of 1951.",
-            summary="Winter Harbour is a film of 1951.",
         ),
         _example(
             "What is the longest river of the country where the Lindqvist prize is given?",
