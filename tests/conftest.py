@@ -26,7 +26,7 @@ def anyio_backend() -> str:
 def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own HOPTRAIL_* variables must not decide whether tests pass."""
     for name in list(os.environ):
-        if name.startswith("HOPTRAIL_") and name not in {"HOPTRAIL_CACHE"}:
+        if name.startswith("HOPTRAIL_") and name != "HOPTRAIL_CACHE":
             monkeypatch.delenv(name)
 
 

@@ -48,7 +48,7 @@ def main() -> None:
     sys.exit(_run(app))
 
 
-def _run(command: Callable[..., object]) -> int:
+def _run(command: Callable[..., object]) -> int:  # noqa: PLR0911 - one way out per kind of error
     try:
         result = command(standalone_mode=False)
     except HoptrailError as error:

@@ -40,8 +40,12 @@ def ask(
     base_url: BaseUrl = None,
     json: Json = False,
     trace: Annotated[Path | None, typer.Option(help="Append the run's events to this file (HOPTRAIL_TRACE).")] = None,
-    trace_content: Annotated[TraceContent | None, typer.Option(help="Text in the trace (HOPTRAIL_TRACE_CONTENT).")] = None,
-    deadline: Annotated[float | None, typer.Option(min=0.001, help="Seconds after which what is known is returned.")] = None,
+    trace_content: Annotated[
+        TraceContent | None, typer.Option(help="Text in the trace (HOPTRAIL_TRACE_CONTENT).")
+    ] = None,
+    deadline: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds after which what is known is returned.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not report steps while they run.")] = False,
 ) -> None:
     """Answer QUESTION from the corpus, with citations."""

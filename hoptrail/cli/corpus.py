@@ -24,7 +24,9 @@ _SHOWN = 10
 
 
 def index(
-    paths: Annotated[list[Path], typer.Argument(help="Files and folders: JSONL (id, title, text), text, Markdown, HTML, PDF, DOCX.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files and folders: JSONL (id, title, text), text, Markdown, HTML, PDF, DOCX.")
+    ],
     *,
     corpus: CorpusPath = None,
     embedding_model: Annotated[str | None, typer.Option(help="Encoder (HOPTRAIL_EMBEDDING_MODEL).")] = None,

@@ -39,7 +39,14 @@ def pull(name: Name = DEFAULT.name) -> None:
 def list_models(*, json: Json = False) -> None:
     """List the embedded models and whether they are here."""
     rows = [
-        {"name": s.name, "state": file_state(s), "bytes": s.size, "licence": s.licence, "note": s.note, "path": str(s.path)}
+        {
+            "name": s.name,
+            "state": file_state(s),
+            "bytes": s.size,
+            "licence": s.licence,
+            "note": s.note,
+            "path": str(s.path),
+        }
         for s in CATALOG
     ]
     if json:
@@ -52,7 +59,9 @@ def list_models(*, json: Json = False) -> None:
 
 
 @app.command("verify")
-def verify_models(name: Annotated[str | None, typer.Argument(help="A model; by default all that are here.")] = None) -> None:
+def verify_models(
+    name: Annotated[str | None, typer.Argument(help="A model; by default all that are here.")] = None,
+) -> None:
     """Compare model files with the official ones by their sha256."""
     specs = [_spec(name)] if name else [spec for spec in CATALOG if file_state(spec) == "ready"]
     if not specs:
@@ -65,7 +74,9 @@ def verify_models(name: Annotated[str | None, typer.Argument(help="A model; by d
 def _spec(name: str) -> ModelSpec:
     spec = find_spec(name)
     if spec is None:
-        raise ConfigurationError(f"No embedded model is called {name!r}: choose one of {', '.join(s.name for s in CATALOG)}.")
+        raise ConfigurationError(
+            f"No embedded model is called {name!r}: choose one of {', '.join(s.name for s in CATALOG)}."
+        )
     return spec
 
 

@@ -54,7 +54,9 @@ def run_tree(events: Sequence[Event]) -> Tree:
 
 def _add(branch: Tree, event: Event, first: Event, prompts: dict[int, str]) -> None:
     if isinstance(event, ToolFinished):
-        node = branch.add(f"tool [cyan]{escape(event.tool)}[/cyan] {event.seconds:.3f} s, {len(event.hits)} hits{_at(event, first)}")
+        node = branch.add(
+            f"tool [cyan]{escape(event.tool)}[/cyan] {event.seconds:.3f} s, {len(event.hits)} hits{_at(event, first)}"
+        )
         for hit in event.hits:
             node.add(_hit(hit))
     elif isinstance(event, PlanCreated | PlanExtended):
@@ -62,12 +64,14 @@ def _add(branch: Tree, event: Event, first: Event, prompts: dict[int, str]) -> N
         node = branch.add(f"{event.type}{_at(event, first)}")
         for step in steps:
             after = f" after {', '.join(map(str, step.depends_on))}" if step.depends_on else ""
-            node.add(f"{step.id}: {escape(step.question)}[dim]{after}{f' by {escape(step.tool)}' if step.tool else ''}[/dim]")
+            node.add(
+                f"{step.id}: {escape(step.question)}[dim]{after}{f' by {escape(step.tool)}' if step.tool else ''}[/dim]"
+            )
     elif line := _line(event, prompts):
         branch.add(f"{line}{_at(event, first)}")
 
 
-def _line(event: Event, prompts: dict[int, str]) -> str:
+def _line(event: Event, prompts: dict[int, str]) -> str:  # noqa: PLR0911 - one line per type of event
     match event:
         case ModelFinished():
             use = event.usage

@@ -48,11 +48,13 @@ class Corpus:
         store = Store(database(path), checked_namespace(namespace))
         try:
             store.migrate()
-            if not store.facts():
-                raise CorpusNotFoundError(path)
+            known = store.facts()
         except BaseException:
             store.close()
             raise
+        if not known:
+            store.close()
+            raise CorpusNotFoundError(path)
         return cls(path, store, embedder)
 
     @property

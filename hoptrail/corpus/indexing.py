@@ -160,7 +160,7 @@ def _batches(
 
 
 def _digest(document: Document) -> str:
-    content = "\0".join((document.form, document.title, document.text))
+    content = f"{document.form}\0{document.title}\0{document.text}"
     return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -146,4 +146,6 @@ def _document(identity: str, title: str, text: str, source: str, form: Form) -> 
     cleaned = clean(text)
     if not cleaned:
         return DocumentError(source, "it holds no text.")
-    return Document(id=identity, title=" ".join(clean(title).split())[:_TITLE_CHARS], text=cleaned, source=source, form=form)
+    return Document(
+        id=identity, title=" ".join(clean(title).split())[:_TITLE_CHARS], text=cleaned, source=source, form=form
+    )

@@ -49,7 +49,9 @@ class VectorIndex:
                 shutil.rmtree(wanted, ignore_errors=True)
                 self._build(store, wanted)
                 if not self._attach(wanted, count):
-                    raise CorpusError(f"The vector index in {wanted} cannot be built: delete that folder and try again.")
+                    raise CorpusError(
+                        f"The vector index in {wanted} cannot be built: delete that folder and try again."
+                    )
             self._drop_others(store.namespace, wanted)
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
@@ -75,7 +77,7 @@ class VectorIndex:
         try:
             self._client = _chroma(folder)
             self._collection = self._client.get_collection("passages", embedding_function=None)
-            whole = self._collection.count() == count
+            whole = bool(self._collection.count() == count)
             if whole and count:
                 one = self._collection.get(limit=1, include=["embeddings"])
                 self._collection.query(query_embeddings=one["embeddings"], n_results=1, include=[])
@@ -108,6 +110,7 @@ class VectorIndex:
 
 
 def _chroma(folder: Path) -> Any:
-    import chromadb  # noqa: PLC0415 - takes half a second
+    from chromadb import PersistentClient  # noqa: PLC0415 - takes half a second
+    from chromadb.config import Settings  # noqa: PLC0415
 
-    return chromadb.PersistentClient(str(folder), settings=chromadb.Settings(anonymized_telemetry=False))
+    return PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))

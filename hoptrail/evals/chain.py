@@ -1,8 +1,8 @@
 """Gold decompositions through the runtime: what retrieval reaches when the plan is right.
 
-MuSiQue's decomposition becomes the plan, its `#n` the slots. `bound`: every step answers with the gold answer, so slots are filled
-rightly. `unbound`: the same plan with the slots taken out of its questions. `whole`: one retrieval of the whole question
-with as many passages as the plan would use. `all_evidence` is 1 when every gold passage was retrieved by some step.
+MuSiQue's decomposition becomes the plan, its `#n` the slots. `bound`: every step answers with the gold answer, so slots are
+filled rightly. `unbound`: the same plan with the slots taken out of its questions. `whole`: one retrieval of the whole
+question with as many passages as the plan would use. `all_evidence` is 1 when every gold passage was retrieved by some step.
 """
 
 import re

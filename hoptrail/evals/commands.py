@@ -38,7 +38,14 @@ _Evaluate = Callable[[DataSet, tuple[Question, ...], Hoptrail, Callable[[], None
 
 @eval_app.command()
 def retrieval(
-    data: Data, set_name: Set, *, tool: ToolName = "text", limit: Limit = None, seed: Seed = 0, json: Json = None, work: Work = _WORK
+    data: Data,
+    set_name: Set,
+    *,
+    tool: ToolName = "text",
+    limit: Limit = None,
+    seed: Seed = 0,
+    json: Json = None,
+    work: Work = _WORK,
 ) -> None:
     """How well a tool finds the gold passages of whole questions."""
 
@@ -47,7 +54,7 @@ def retrieval(
     ) -> dict[str, Any]:
         return await evaluate_retrieval(loaded, questions, hop.tools.get(tool), progress=tick)
 
-    _run(evaluate, data, set_name, limit, seed, json, work)
+    _run(evaluate, data, set_name, limit, seed, json, work=work)
 
 
 @eval_app.command()
@@ -56,7 +63,9 @@ def chain(
     set_name: Set,
     *,
     tool: ToolName = "text",
-    binding: Annotated[Binding, typer.Option(help="Slots filled (on), taken out (off), or the whole question (whole).")] = "on",
+    binding: Annotated[
+        Binding, typer.Option(help="Slots filled (on), taken out (off), or the whole question (whole).")
+    ] = "on",
     passages: Annotated[int, typer.Option(min=1, help="Passages per step.")] = 3,
     limit: Limit = None,
     seed: Seed = 0,
@@ -70,7 +79,7 @@ def chain(
     ) -> dict[str, Any]:
         return await evaluate_chain(loaded, questions, hop, tool=tool, binding=binding, progress=tick)
 
-    _run(evaluate, data, set_name, limit, seed, json, work, passages_per_step=passages)
+    _run(evaluate, data, set_name, limit, seed, json, work=work, passages_per_step=passages)
 
 
 @eval_app.command()
@@ -96,16 +105,17 @@ def answer(
             loaded, questions, hop, planner=planner, tool=tool, records=records, progress=tick
         )
 
-    _run(evaluate, data, set_name, limit, seed, json, work, model=model)
+    _run(evaluate, data, set_name, limit, seed, json, work=work, model=model)
 
 
-def _run(
+def _run(  # noqa: PLR0917 - the options of every command
     evaluate: _Evaluate,
     folder: Path,
     name: str,
     limit: int | None,
     seed: int,
     json: Path | None,
+    *,
     work: Path,
     **overrides: Any,
 ) -> None:
@@ -114,7 +124,9 @@ def _run(
     settings = Settings.load(**overrides)
     with Progress(console=_errors) as bar:
         indexing = bar.add_task("indexing", total=None)
-        corpus = indexed(loaded, work, settings, lambda done, total, _: bar.update(indexing, completed=done, total=total))
+        corpus = indexed(
+            loaded, work, settings, lambda done, total, _: bar.update(indexing, completed=done, total=total)
+        )
         asking = bar.add_task("asking", total=len(questions))
 
         async def main() -> dict[str, Any]:

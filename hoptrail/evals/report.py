@@ -26,8 +26,8 @@ def report(
 ) -> dict[str, Any]:
     """The result of one system on one set; `rows` holds each question's measures, in the questions' order.
 
-    Keys: `set`, `tool`, `planner`, `n`, `metrics`, `intervals` (95 %, bootstrap), `by_hops`, `by_type`, `seconds`, `settings`,
-    `versions`, `questions` (each question's own measures).
+    Keys: `set`, `tool`, `planner`, `n`, `metrics`, `intervals` (95 %, bootstrap), `by_hops`, `by_type`, `seconds`,
+    `settings`, `versions`, `questions` (each question's own measures).
     """
     names = list(rows[0]) if rows else []
     columns = {key: [row[key] for row in rows] for key in names}

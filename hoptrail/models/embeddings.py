@@ -99,7 +99,7 @@ def _open(path: str, *, local: bool) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - takes seconds
     from transformers.utils import logging  # noqa: PLC0415
 
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     return SentenceTransformer(path, device="cpu", local_files_only=local)
 
 

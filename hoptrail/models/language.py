@@ -80,7 +80,9 @@ def _endpoint(settings: Settings, base_url: str) -> LanguageModel:
     provider, _, rest = settings.model.partition(":")
     name = rest if provider in _OPENAI and rest else settings.model
     if find_spec(name) is not None:
-        raise ConfigurationError("HOPTRAIL_BASE_URL is set, so HOPTRAIL_MODEL must be the name of a model at that endpoint.")
+        raise ConfigurationError(
+            "HOPTRAIL_BASE_URL is set, so HOPTRAIL_MODEL must be the name of a model at that endpoint."
+        )
     client = _client(settings, base_url, _key(settings) or "none")
     return _of_client(_chat(name, client), client, settings)
 
@@ -102,8 +104,8 @@ def _inferred(settings: Settings) -> LanguageModel:
     except (ai.UserError, ValueError, ImportError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ConfigurationError(
-            f"HOPTRAIL_MODEL {settings.model!r} cannot be used ({reason}): give `embedded`, a pydantic-ai model string such as "
-            "`openai-chat:gpt-4o-mini`, or set HOPTRAIL_BASE_URL as well."
+            f"HOPTRAIL_MODEL {settings.model!r} cannot be used ({reason}): give `embedded`, a pydantic-ai model string "
+            "such as `openai-chat:gpt-4o-mini`, or set HOPTRAIL_BASE_URL as well."
         ) from None
     return wrap_model(model, settings)
 

@@ -79,7 +79,7 @@ class LlamaServer:
             if process.stdin is not None and not process.stdin.closed:
                 process.stdin.close()
             with anyio.move_on_after(STOP_TIMEOUT_S, shield=True):
-                while process.poll() is None:
+                while process.poll() is None:  # noqa: ASYNC110 - a process has no event to wait for
                     await anyio.sleep(_POLL_S)
         self._discard()
 

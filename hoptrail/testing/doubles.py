@@ -23,6 +23,7 @@ class RecordingSink:
         self.events: list[Event] = []
 
     def __call__(self, event: Event) -> None:
+        """Keep `event`."""
         self.events.append(event)
 
     def types(self) -> list[str]:
@@ -62,7 +63,11 @@ def prompt_of(messages: list[ModelMessage]) -> tuple[str, str]:
     last = messages[-1]
     text = "".join(str(part.content) for part in last.parts if isinstance(part, UserPromptPart))
     instructions = (last.instructions or "") if isinstance(last, ModelRequest) else ""
-    for name, start in (("plan", "You plan how"), ("step", "You answer a question"), ("synthesis", "A question was split")):
+    for name, start in (
+        ("plan", "You plan how"),
+        ("step", "You answer a question"),
+        ("synthesis", "A question was split"),
+    ):
         if instructions.startswith(start):
             return name, text
     return "", text

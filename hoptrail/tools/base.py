@@ -27,7 +27,9 @@ class Hit(BaseModel):
     @classmethod
     def of(cls, passage: Passage, score: float, views: dict[str, float]) -> "Hit":
         """A hit on `passage`."""
-        return cls(id=passage.id, document=passage.document, title=passage.title, text=passage.text, score=score, views=views)
+        return cls(
+            id=passage.id, document=passage.document, title=passage.title, text=passage.text, score=score, views=views
+        )
 
 
 class Evidence(BaseModel):

@@ -32,7 +32,9 @@ def question_of(user: str) -> str:
     return user.split("[[question ")[1].split("\n")[1]
 
 
-def open_hop(reply: Any, *tools: FakeTool, sink: RecordingSink | None = None, model: Any = None, **overrides: Any) -> Hoptrail:
+def open_hop(
+    reply: Any, *tools: FakeTool, sink: RecordingSink | None = None, model: Any = None, **overrides: Any
+) -> Hoptrail:
     registry = ToolRegistry(tools or (FakeTool("text", lambda query: [f"passage about {query}"]),))
     sinks = () if sink is None else (sink,)
     return Hoptrail(Settings.load(**overrides), registry, model=model or scripted_model(reply), sinks=sinks)

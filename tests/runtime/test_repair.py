@@ -91,9 +91,7 @@ def test_an_unusable_plan_is_refused(steps: Any) -> None:
         repair(steps)
 
 
-@pytest.mark.parametrize(
-    ("given_id", "meant"), [("1", 1), (1.0, 1), ("step 1", 1), ("s1", 1)]
-)
+@pytest.mark.parametrize(("given_id", "meant"), [("1", 1), (1.0, 1), ("step 1", 1), ("s1", 1)])
 def test_ids_may_be_written_in_many_ways(given_id: Any, meant: int) -> None:
     fixed = repair([step(0, "a?"), step(given_id, "b?"), step(2, "c <dep:1>?", [given_id])])
     assert fixed.plan.steps[2].depends_on == (meant,)
@@ -104,7 +102,9 @@ def test_bare_strings_are_steps() -> None:
 
 
 def test_money_and_ten_are_not_slots() -> None:
-    fixed = repair([step(i, f"What costs ${i}00?") for i in range(11)] + [step(11, "Is <dep:1> $100 or <dep:10>?", [1, 10])])
+    fixed = repair(
+        [step(i, f"What costs ${i}00?") for i in range(11)] + [step(11, "Is <dep:1> $100 or <dep:10>?", [1, 10])]
+    )
     assert fixed.plan.steps[11].question == "Is <dep:1> $100 or <dep:10>?"
 
 

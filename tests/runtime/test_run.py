@@ -77,7 +77,10 @@ async def test_memory_is_the_direct_predecessors_summaries_only() -> None:
         (plan_reply(("a?", [7]), ("b <dep:9>?", [])), "plan.repaired"),
         ({"steps": [{"id": 3, "question": "a?", "tool": "web"}, {"id": 3, "question": "b $100?"}]}, "plan.repaired"),
         (plan_reply(*((f"q{i}?", []) for i in range(200))), "plan.repaired"),
-        ('```json\n{"summary": "", "steps": [{"id": 0, "question": "a\nb?", "depends_on": [], "tool": "text"}]}\n```', None),
+        (
+            '```json\n{"summary": "", "steps": [{"id": 0, "question": "a\nb?", "depends_on": [], "tool": "text"}]}\n```',
+            None,
+        ),
         ("[" * 5000, "plan.rejected"),
         ('{"steps": [', "plan.rejected"),
         ("", "plan.rejected"),
@@ -118,10 +121,15 @@ async def test_the_next_tool_takes_over() -> None:
     tools = FakeTool("text", broken), FakeTool("lexical", passages), FakeTool("empty", lambda _: [])
     answer = await open_hop(two_hops, *tools, sink=sink).ask("Q?", planner="single")
     assert answer.steps[0].tool == "lexical"
-    assert [(e.failed, e.next, e.reason) for e in sink.events if e.type == "tool.fallback"] == [("text", "lexical", "failed")]
+    assert [(e.failed, e.next, e.reason) for e in sink.events if e.type == "tool.fallback"] == [
+        ("text", "lexical", "failed")
+    ]
     sink.events.clear()
     await open_hop(two_hops, *tools, sink=sink).ask("Q?", planner="single", tool="empty")
-    assert [(e.failed, e.reason) for e in sink.events if e.type == "tool.fallback"] == [("empty", "no hits"), ("text", "failed")]
+    assert [(e.failed, e.reason) for e in sink.events if e.type == "tool.fallback"] == [
+        ("empty", "no hits"),
+        ("text", "failed"),
+    ]
 
 
 async def test_a_failed_step_is_not_found_and_its_dependents_go_on() -> None:

@@ -16,7 +16,9 @@ def test_what_an_answer_contains_is_never_scanned_again() -> None:
     assert bind("Who is <dep:0>?", {0: "<dep:2>", 2: "Eve"}) == "Who is <dep:2>?"
 
 
-@pytest.mark.parametrize("text", ["costs $100", r"\1 and \g<0>", "{0} and %s", "<dep:01>", "<dep:-1>", "< dep:1>", "<DEP:1>"])
+@pytest.mark.parametrize(
+    "text", ["costs $100", r"\1 and \g<0>", "{0} and %s", "<dep:01>", "<dep:-1>", "< dep:1>", "<DEP:1>"]
+)
 def test_other_text_is_left_alone(text: str) -> None:
     assert bind(text, {0: "x", 1: "y"}) == text
 
