@@ -1,18 +1,31 @@
 """Questions end to end: planner, tools and model together."""
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from hoptrail.client import Hoptrail
-from hoptrail.errors import ConfigurationError, HoptrailError
+from hoptrail.errors import (
+    ConfigurationError,
+    CorpusError,
+    HoptrailError,
+    ModelAccessError,
+    ModelFileError,
+    UnknownPlannerError,
+    UnknownToolError,
+)
 from hoptrail.evals.datasets import DataSet, Question
 from hoptrail.evals.metrics import all_evidence, exact_match, str_acc, token_f1
+from hoptrail.evals.records import Records
 from hoptrail.evals.report import report
+from hoptrail.runtime.answer import Answer
 
 __all__ = ["evaluate_answers"]
+
+# These say that the system is not set up, which is no measure of how well it answers.
+_NOT_SET_UP = (ConfigurationError, CorpusError, ModelAccessError, ModelFileError, UnknownPlannerError, UnknownToolError)
+_MEASURES = ("em", "f1", "str_acc", "all_evidence", "tokens", "calls", "seconds", "steps", "failed")
 
 
 async def evaluate_answers(
@@ -27,20 +40,31 @@ async def evaluate_answers(
 ) -> dict[str, Any]:
     """The report of `planner` on `questions`, one at a time.
 
-    Each question's outcome is appended to `records` as it ends, and questions found there are not asked again. A run that
-    fails counts 0 everywhere. Measures: `em`, `f1`, `str_acc`, `all_evidence`, `tokens`, `calls`, `seconds`, `steps`.
+    Each question's outcome is appended to `records` as it ends; questions found there are not asked again, unless they
+    failed. A run that fails counts 0 in every measure but `seconds` and `failed`. Measures: `em`, `f1`, `str_acc`,
+    `all_evidence` (0 for a question without gold passages), `tokens`, `calls`, `seconds`, `steps`, `failed`.
+
+    Raises:
+        HoptrailError: The system is not set up: its model, key, corpus, planner or tool is wrong.
     """
-    done = _read(records)
+    system = {
+        "set": data.name,
+        "planner": planner,
+        "tool": tool,
+        "model": hop.settings.model,
+        "passages_per_step": hop.settings.passages_per_step,
+    }
+    kept = Records(records, system)
     rows = []
     for question in questions:
-        row = done.get(question.id) or await _ask(question, hop, planner, tool)
-        if records is not None and question.id not in done:
-            with records.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"id": question.id, **row}) + "\n")
+        row = kept.get(question.id)
+        if row is None:
+            row = await _ask(question, hop, planner, tool)
+            kept.put(question.id, row)
         rows.append(row["measures"])
         progress()
     seconds = sum(row["seconds"] for row in rows) / max(len(rows), 1)
-    settings = {"model": hop.settings.model, "passages_per_step": hop.settings.passages_per_step}
+    settings = {"model": system["model"], "passages_per_step": system["passages_per_step"]}
     return report(data.name, questions, rows, tool=tool, planner=planner, seconds=seconds, settings=settings)
 
 
@@ -48,31 +72,28 @@ async def _ask(question: Question, hop: Hoptrail, planner: str, tool: str | None
     started = time.perf_counter()
     try:
         answer = await hop.ask(question.question, planner=planner, tool=tool)
+    except _NOT_SET_UP:
+        raise
     except HoptrailError as error:
-        zero = dict.fromkeys(("em", "f1", "str_acc", "all_evidence", "tokens", "calls", "steps"), 0.0)
-        return {"error": str(error), "measures": {**zero, "seconds": time.perf_counter() - started}}
+        measures = dict.fromkeys(_MEASURES, 0.0) | {"seconds": time.perf_counter() - started, "failed": 1.0}
+        return {"error": str(error), "measures": measures}
+    steps = [
+        {"question": s.question, "answer": s.answer, "documents": [hit.document for hit in s.evidence]}
+        for s in answer.steps
+    ]
+    return {"answer": answer.text, "steps": steps, "measures": _measures(question, answer)}
+
+
+def _measures(question: Question, answer: Answer) -> dict[str, float]:
     found = [hit.document for hit in answer.evidence]
     return {
-        "answer": answer.text,
-        "plan": [step.question for step in answer.plan.steps],
-        "measures": {
-            "em": exact_match(answer.text, question.answers),
-            "f1": token_f1(answer.text, question.answers),
-            "str_acc": str_acc(answer.text, question.answers),
-            "all_evidence": all_evidence(found, question.supporting),
-            "tokens": float(answer.usage.tokens),
-            "calls": float(answer.usage.calls),
-            "steps": float(len(answer.plan.steps)),
-            "seconds": answer.usage.seconds,
-        },
+        "em": exact_match(answer.text, question.answers),
+        "f1": token_f1(answer.text, question.answers),
+        "str_acc": str_acc(answer.text, question.answers),
+        "all_evidence": all_evidence(found, question.supporting),
+        "tokens": float(answer.usage.tokens),
+        "calls": float(answer.usage.calls),
+        "seconds": answer.usage.seconds,
+        "steps": float(len(answer.plan.steps)),
+        "failed": 0.0,
     }
-
-
-def _read(records: Path | None) -> dict[str, dict[str, Any]]:
-    if records is None or not records.exists():
-        return {}
-    try:
-        rows = [json.loads(line) for line in records.read_text(encoding="utf-8").splitlines()]
-        return {row["id"]: row for row in rows}
-    except (ValueError, KeyError, TypeError):
-        raise ConfigurationError(f"{records} is no record of an evaluation: delete it or name another file.") from None

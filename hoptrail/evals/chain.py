@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from hoptrail.client import Hoptrail
+from hoptrail.errors import ConfigurationError
 from hoptrail.evals.datasets import DataSet, Question
-from hoptrail.evals.metrics import all_evidence, recall
+from hoptrail.evals.metrics import all_evidence, distinct, recall
 from hoptrail.evals.report import report
 from hoptrail.runtime.answer import StepResult
 from hoptrail.runtime.context import Draft, RunContext
@@ -70,9 +71,15 @@ async def evaluate_chain(
 ) -> dict[str, Any]:
     """The report of gold plans with `tool` and the passages per step that `hop` is set to.
 
-    Measures: `all_evidence` and `recall` over the union of all steps' passages, `passages` retrieved.
+    Questions without a decomposition are left out. Measures: `all_evidence` and `recall` over the union of all steps'
+    passages, `passages` retrieved.
+
+    Raises:
+        ConfigurationError: No question has a decomposition.
     """
     chosen = [q for q in questions if q.decomposition]
+    if not chosen:
+        raise ConfigurationError(f"Set {data.name} gives no decompositions: `chain` cannot run it.")
     rows = []
     started = time.perf_counter()
     for question in chosen:
@@ -85,7 +92,7 @@ async def evaluate_chain(
             }
         )
         progress()
-    seconds = (time.perf_counter() - started) / max(len(chosen), 1)
+    seconds = (time.perf_counter() - started) / len(chosen)
     settings = {"binding": binding, "answers": "gold", "passages_per_step": hop.settings.passages_per_step}
     return report(data.name, chosen, rows, tool=tool, planner="gold", seconds=seconds, settings=settings)
 
@@ -95,11 +102,11 @@ async def _retrieved(question: Question, hop: Hoptrail, tool: str, binding: Bind
     if binding == "whole":
         k = hop.settings.passages_per_step * len(question.decomposition)
         evidence = await hop.tools.get(tool).retrieve(question.question, k=k)
-        return [hit.document for hit in evidence.hits]
+        return distinct(hit.document for hit in evidence.hits)
     planner = GoldPlanner(gold_plan(question, bound=binding == "on"))
     run = hop.prepare(question.question, planner=planner, tool=tool, answer_step=_gold_answers(question))
     answer = await run.execute()
-    return list(dict.fromkeys(hit.document for step in answer.steps for hit in step.evidence))
+    return distinct(hit.document for step in answer.steps for hit in step.evidence)
 
 
 def _gold_answers(question: Question) -> Callable[[RunContext, Step, str, Evidence], Any]:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from hoptrail.client import Hoptrail
 from hoptrail.config import Settings
+from hoptrail.errors import ConfigurationError
 from hoptrail.evals.answers import evaluate_answers
 from hoptrail.evals.chain import Binding, evaluate_chain
 from hoptrail.evals.datasets import DataSet, Question
@@ -119,6 +120,8 @@ def _run(  # noqa: PLR0917 - the options of every command
     work: Path,
     **overrides: Any,
 ) -> None:
+    if json is not None:
+        _write(json, "")  # a report that cannot be saved is better known before the work than after it
     loaded = DataSet.load(folder, name)
     questions = loaded.sample(limit, seed)
     settings = Settings.load(**overrides)
@@ -134,10 +137,19 @@ def _run(  # noqa: PLR0917 - the options of every command
                 return await evaluate(loaded, questions, hop, lambda: bar.advance(asking))
 
         result = anyio.run(main)
+    result["settings"] |= {"limit": limit, "seed": seed, "embedding_model": settings.embedding_model}
     if json is not None:
-        json.parent.mkdir(parents=True, exist_ok=True)
-        json.write_text(json_module.dumps(result, indent=1), encoding="utf-8")
+        _write(json, json_module.dumps(result, indent=1) + "\n")
     _show(result)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a" if not text else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigurationError(f"Cannot write {path}: {error.strerror or error}.") from None
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -148,6 +160,8 @@ def _show(result: dict[str, Any]) -> None:
         table.add_row(label, f"{n:.0f}", *(f"{values[key]:.3f}" for key in names))
 
     row("all", result["n"], result["metrics"])
+    for label, end in (("  95 % from", 0), ("  95 % to", 1)):
+        row(label, result["n"], {key: result["intervals"][key][end] for key in names})
     for group, label in (("by_hops", "hops"), ("by_type", "type")):
         for key, values in result[group].items():
             row(f"{label} {key}", values["n"], values)

@@ -1,8 +1,10 @@
 """Measures of retrieval and of answers, and what can be said of their means.
 
 Retrieval: recall@k is the share of the gold passages among the first k, all@k whether all are (full or all-evidence recall).
+A ranking names each document once; `distinct` makes it so where a document has several passages.
 Answers are compared after SQuAD's normalisation (Rajpurkar et al. 2016): lower case, no punctuation, no articles.
-Str-Acc: a gold answer is contained in the given one (as ConRAG, section 4.1).
+Str-Acc: a gold answer is contained in the given one (as ConRAG, section 4.1), as whole words, so that "no" is not found in
+"not".
 """
 
 import math
@@ -16,6 +18,7 @@ import numpy as np
 __all__ = [
     "all_evidence",
     "by_group",
+    "distinct",
     "exact_match",
     "interval",
     "mean",
@@ -31,6 +34,11 @@ __all__ = [
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _DRAWS = 2_000
+
+
+def distinct(ranked: Iterable[str]) -> list[str]:
+    """`ranked` with every id at its best rank only."""
+    return list(dict.fromkeys(ranked))
 
 
 def recall(ranked: Sequence[str], gold: Iterable[str], k: int) -> float:
@@ -104,7 +112,15 @@ def interval(values: Sequence[float], *, seed: int = 0, level: float = 0.95) -> 
 
 
 def p_value(left: Sequence[float], right: Sequence[float], *, seed: int = 0) -> float:
-    """Two-sided paired permutation test of equal means."""
+    """Two-sided paired permutation test of equal means, signs drawn by `seed`; 1 for nothing to compare.
+
+    Raises:
+        ValueError: The two are not of one length.
+    """
+    if len(left) != len(right):
+        raise ValueError(f"A paired test needs pairs, not {len(left)} and {len(right)} values.")
+    if not left:
+        return 1.0
     difference = np.asarray(left, dtype=float) - np.asarray(right, dtype=float)
     observed = abs(difference.mean())
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(_DRAWS, len(difference)))
@@ -115,9 +131,11 @@ def p_value(left: Sequence[float], right: Sequence[float], *, seed: int = 0) -> 
 def by_group(
     rows: Sequence[Mapping[str, float]], keys: Sequence[object], measure: Callable[[Sequence[float]], float] = mean
 ) -> dict[str, dict[str, float]]:
-    """Each measure's mean, and `n`, for every group of rows."""
+    """Each measure's mean, and `n`, for every group of rows; rows whose key is `None` are in no group."""
     groups: dict[str, list[Mapping[str, float]]] = {}
     for row, key in zip(rows, keys, strict=True):
+        if key is None:
+            continue
         groups.setdefault(str(key), []).append(row)
     return {
         key: {"n": float(len(members)), **{name: measure([m[name] for m in members]) for name in members[0]}}

@@ -38,8 +38,8 @@ def report(
         "n": len(rows),
         "metrics": {key: mean(values) for key, values in columns.items()},
         "intervals": {key: interval(values) for key, values in columns.items()},
-        "by_hops": by_group(rows, [q.hops for q in questions]) if rows else {},
-        "by_type": by_group(rows, [q.type for q in questions]) if rows else {},
+        "by_hops": by_group(rows, [q.hops for q in questions]),
+        "by_type": by_group(rows, [q.type or None for q in questions]),
         "seconds": seconds,
         "settings": dict(settings),
         "versions": {

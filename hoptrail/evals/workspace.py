@@ -1,10 +1,12 @@
 """Corpora of data sets, indexed once and kept."""
 
 import functools
+import hashlib
 from pathlib import Path
 
 from hoptrail.config import Settings
 from hoptrail.corpus.indexing import IndexProgress, index
+from hoptrail.errors import ConfigurationError
 from hoptrail.evals.datasets import DataSet
 from hoptrail.models.embeddings import open_embedder
 
@@ -12,7 +14,19 @@ __all__ = ["indexed"]
 
 
 def indexed(data: DataSet, work: Path, settings: Settings, progress: IndexProgress | None = None) -> Path:
-    """The folder of the set's corpus under `work`, brought up to date."""
-    folder = work / f"{data.name}-{settings.embedding_model.replace('/', '-')}"
-    index([data.corpus], folder, functools.partial(open_embedder, settings), progress=progress)
+    """The folder of the set's corpus under `work`, brought up to date.
+
+    Its name tells the set, the encoder and the corpus file's content: passages of a former version never stay behind.
+
+    Raises:
+        ConfigurationError: A passage of the set cannot be read; measures over a part of a corpus would flatter.
+    """
+    try:
+        digest = hashlib.sha256(data.corpus.read_bytes()).hexdigest()[:8]
+    except OSError as error:
+        raise ConfigurationError(f"Cannot read {data.corpus}: {error.strerror or error}.") from None
+    folder = work / f"{data.name}-{settings.embedding_model.replace('/', '-')}-{digest}"
+    done = index([data.corpus], folder, functools.partial(open_embedder, settings), progress=progress)
+    if done.failed:
+        raise ConfigurationError(f"{len(done.failed)} passages of set {data.name} were left out. {done.failed[0]}")
     return folder
