@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
+import anyio
+
 from hoptrail.runtime.answer import Answer
 from hoptrail.runtime.events import Event
 from hoptrail.runtime.log import EventLog
@@ -57,7 +59,9 @@ class RunStream:
     async def cancel(self) -> None:
         """Cancel the run and wait until nothing of it is in flight; does nothing once it has ended."""
         self._task.cancel()
-        await asyncio.wait([self._task])
+        # The caller may be in a scope that is being cancelled itself; the run must still be seen to its end.
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait([self._task])
 
     def __aiter__(self) -> Self:
         return self
