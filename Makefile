@@ -1,6 +1,7 @@
-# Thin names for dev.py, which needs nothing but Python.
+# Short names for dev.py, which needs nothing but Python and says what each command does.
 PYTHON ?= python3
+COMMANDS := demo test check fix wheel bench clean
 
-.PHONY: demo test check wheel bench
-demo test check wheel bench:
+.PHONY: $(COMMANDS)
+$(COMMANDS):
 	@$(PYTHON) dev.py $@

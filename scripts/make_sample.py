@@ -17,11 +17,11 @@ CHOSEN = {
     # MuSiQue, training split: thirteen questions of two hops and one of three.
     "musique_train": (
         "2hop__155827_84254",
-        "2hop__116027_376978",
+        "2hop__143456_782099",
         "2hop__243339_774871",
         "2hop__145681_54580",
-        "2hop__145144_562703",
-        "2hop__196614_8477",
+        "2hop__763678_127255",
+        "2hop__140732_126525",
         "2hop__102960_54210",
         "2hop__639451_47353",
         "2hop__54638_5348",
