@@ -1,5 +1,6 @@
 """From documents to passages, cut on sentence boundaries."""
 
+import re
 from functools import lru_cache
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
@@ -17,20 +18,23 @@ ROW_CHARS = 6_000
 CHUNKING = f"sentences-{PASSAGE_CHARS}/rows-{ROW_CHARS}/v1"
 """Names this way of cutting in a corpus's manifest."""
 
+_LIKE_A_PASSAGE = re.compile(r"#\d+\Z", re.ASCII)
+
 
 def split(document: Document) -> list[Passage]:
     """The passages of `document`, in order; together they hold all of its text but white space between them.
 
-    A document of one passage gives it its own id, otherwise passages are `document#0`, `document#1`, …
+    Their ids follow from the document's alone; see `Passage`.
     """
     if document.form == "row":
         chunks = [document.text] if len(document.text) <= ROW_CHARS else _text().chunks(document.text)
     else:
         chunks = (_markdown() if document.form == "markup" else _text()).chunks(document.text)
     kept = [chunk for chunk in chunks if chunk.strip()]
+    whole = len(kept) == 1 and not _LIKE_A_PASSAGE.search(document.id)
     return [
         Passage(
-            id=document.id if len(kept) == 1 else f"{document.id}#{ordinal}",
+            id=document.id if whole else f"{document.id}#{ordinal}",
             document=document.id,
             ordinal=ordinal,
             title=document.title,

@@ -3,27 +3,45 @@
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hoptrail.corpus.derived import DerivedIndex
+from hoptrail.corpus.rows import Rows
+from hoptrail.corpus.schema import documents, passages
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.types import Passage
 from hoptrail.corpus.vectors import VectorIndex
 from hoptrail.errors import CorpusError, CorpusMismatchError, CorpusNotFoundError
 from hoptrail.models.base import Embedder
 
-__all__ = ["Corpus", "checked_namespace", "database", "indexes"]
+__all__ = ["Corpus", "CorpusStatus", "check_encoder", "checked_namespace", "database", "vector_folder"]
 
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class CorpusStatus:
+    """How large a corpus is and what it was built with; `complete` is false while, or after, an indexing did not end."""
+
+    documents: int
+    passages: int
+    revision: int
+    complete: bool
+    embedding_model: str
+    dimension: int
+    chunking: str
 
 
 class Corpus:
     """The read side of one namespace of a corpus; methods may be called from any thread.
 
-    The encoder and the vector index are opened by the first search that needs them.
+    The encoder and the vector index are opened by the first search that needs them. When another process has indexed
+    more, searches go on from what was there until it has ended, then see the new rows.
     """
 
     def __init__(self, path: Path, store: Store, embedder: Callable[[], Embedder]) -> None:
@@ -31,8 +49,7 @@ class Corpus:
         self._store = store
         self._open_embedder = embedder
         self._embedder: Embedder | None = None
-        self._index = VectorIndex(indexes(path))
-        self._index_ready = False
+        self._vectors = VectorIndex(vector_folder(path), store)
         self._turn = threading.Lock()
 
     @classmethod
@@ -48,11 +65,12 @@ class Corpus:
         store = Store(database(path), checked_namespace(namespace))
         try:
             store.migrate()
-            known = store.facts()
+            with store.reading() as rows:
+                exists = bool(rows.facts())
         except BaseException:
             store.close()
             raise
-        if not known:
+        if not exists:
             store.close()
             raise CorpusNotFoundError(path)
         return cls(path, store, embedder)
@@ -65,26 +83,49 @@ class Corpus:
     @property
     def revision(self) -> int:
         """A number that changes with every write."""
-        return self._store.revision
+        with self._store.reading() as rows:
+            return rows.state().revision
 
     @property
     def count(self) -> int:
         """How many passages there are."""
-        return self._store.count()[1]
+        with self._store.reading() as rows:
+            return rows.count(passages)
 
     @property
     def document_count(self) -> int:
         """How many documents there are."""
-        return self._store.count()[0]
+        with self._store.reading() as rows:
+            return rows.count(documents)
+
+    def status(self) -> CorpusStatus:
+        """How large it is and what it was built with."""
+        with self._store.reading() as rows:
+            facts, state = rows.facts(), rows.state()
+            return CorpusStatus(
+                documents=rows.count(documents),
+                passages=rows.count(passages),
+                revision=state.revision,
+                complete=state.settled,
+                embedding_model=facts["embedding_model"],
+                dimension=int(facts["dimension"]),
+                chunking=facts["chunking"],
+            )
+
+    def passage(self, key: str) -> Passage | None:
+        """The passage of this id, if there is one."""
+        return next(iter(self.passages([key])), None)
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
         """The passages of these ids, in this order; ids that do not exist are passed over."""
-        found = self._store.passages(ids)
+        with self._store.reading() as rows:
+            found = rows.passages(ids)
         return [found[key] for key in ids if key in found]
 
     def iter_passages(self) -> Iterator[Passage]:
         """All passages, by id."""
-        return self._store.iter_passages()
+        with self._store.reading() as rows:
+            yield from rows.iter_passages()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Normalised vectors of `texts`, shape `(len(texts), dimension)`; takes a worker thread's time.
@@ -96,27 +137,29 @@ class Corpus:
 
     def search_dense(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
         """The `k` passages nearest to `vector`, as `(id, cosine)`, best first, ties by id."""
-        with self._turn:
-            if not self._index_ready:
-                self._index.open(self._store)
-                self._index_ready = True
-        return self._index.search(vector, k)
+        self._vectors.refresh()
+        return self._vectors.search(vector, k)
+
+    def derive(self, kind: str, *, load: Callable[[Path], bool], build: Callable[[Path, Rows], None]) -> DerivedIndex:
+        """An index of a tool's own, kept beside the corpus in a folder named `kind`, in step with the rows."""
+        return DerivedIndex(self.path / "indexes" / kind, self._store, load=load, build=build)
 
     def warm(self) -> None:
-        """Open everything that searches need, building the vector index where it is missing."""
+        """Open everything that dense searches need, building the vector index where it is missing."""
         self._checked_embedder()
-        self.search_dense(np.zeros(self._checked_embedder().dimension, dtype=np.float32), 0)
+        self._vectors.refresh()
 
     def close(self) -> None:
         """Close the store and the index."""
-        self._index.close()
+        self._vectors.close()
         self._store.close()
 
     def _checked_embedder(self) -> Embedder:
         with self._turn:
             if self._embedder is None:
                 embedder = self._open_embedder()
-                check_encoder(self.path, self._store.facts(), embedder)
+                with self._store.reading() as rows:
+                    check_encoder(self.path, rows.facts(), embedder)
                 self._embedder = embedder
             return self._embedder
 
@@ -143,6 +186,6 @@ def database(path: Path) -> Path:
     return path / "corpus.sqlite3"
 
 
-def indexes(path: Path) -> Path:
-    """The folder of everything that can be rebuilt from the store."""
-    return path / "indexes"
+def vector_folder(path: Path) -> Path:
+    """The folder of the vector index in the corpus folder `path`."""
+    return path / "indexes" / "vectors"

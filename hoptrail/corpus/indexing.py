@@ -1,16 +1,17 @@
 """Adding documents to a corpus. Unchanged ones are left alone, changed ones replaced, and every batch is kept."""
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from hoptrail.corpus.chunking import CHUNKING, split
-from hoptrail.corpus.corpus import check_encoder, checked_namespace, database, indexes
+from hoptrail.corpus.corpus import check_encoder, checked_namespace, database, vector_folder
 from hoptrail.corpus.loaders import load_documents
+from hoptrail.corpus.rows import Entry
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.types import Document, Passage
 from hoptrail.corpus.vectors import VectorIndex
@@ -25,16 +26,16 @@ IndexProgress = Callable[[int, int, str], None]
 _BATCH_PASSAGES = 128
 
 
-@dataclass
+@dataclass(frozen=True)
 class IndexReport:
-    """What one indexing did; `failed` are the documents that could not be read."""
+    """What one indexing did: documents `added`, `updated`, `unchanged` and `failed` to be read, passages embedded."""
 
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    passages: int = 0
-    failed: list[DocumentError] = field(default_factory=list)
-    seconds: float = 0.0
+    added: int
+    updated: int
+    unchanged: int
+    passages: int
+    failed: tuple[DocumentError, ...]
+    seconds: float
 
 
 def index(
@@ -67,12 +68,19 @@ def index(
         raise CorpusError(f"Cannot write to the corpus at {corpus}: {error.strerror or error}.") from None
     store = Store(database(corpus), checked)
     try:
-        report = _Indexing(corpus, store, embedder, progress or _silent).run(paths)
+        run = _Indexing(corpus, store, embedder, progress or _silent)
+        run.run(paths)
     finally:
         store.close()
         lock.release()
-    report.seconds = time.perf_counter() - started
-    return report
+    return IndexReport(
+        added=run.added,
+        updated=run.updated,
+        unchanged=run.unchanged,
+        passages=run.done,
+        failed=tuple(run.failed),
+        seconds=time.perf_counter() - started,
+    )
 
 
 @dataclass
@@ -81,87 +89,86 @@ class _Indexing:
     store: Store
     open_embedder: Callable[[], Embedder]
     tell: IndexProgress
-    report: IndexReport = field(default_factory=IndexReport)
-    known: int = 0
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    done: int = 0
+    failed: list[DocumentError] = field(default_factory=list)
 
-    def run(self, paths: Iterable[Path]) -> IndexReport:
+    def run(self, paths: Iterable[Path]) -> None:
         self.store.migrate()
-        self._check()
+        self._check_manifest()
         for batch in _batches(self._changed(paths)):
             self._write(batch)
-        self.tell(self.report.passages, self.report.passages, "building the vector index")
-        vectors = VectorIndex(indexes(self.corpus))
-        vectors.open(self.store)
-        vectors.close()
-        return self.report
+        self.tell(self.done, self.done, "building the vector index")
+        self._finish()
 
-    def _check(self) -> None:
-        """Compare the manifest with today's parts, or write it."""
-        facts = self.store.facts()
+    def _check_manifest(self) -> None:
+        """Compare it with today's parts, or write it."""
+        embedder = self.open_embedder()
+        with self.store.reading() as rows:
+            facts = rows.facts()
         if "chunking" not in facts:
-            embedder = self.open_embedder()
-            self.store.put_facts(
-                {
-                    "chunking": CHUNKING,
-                    "embedding_model": embedder.name,
-                    "dimension": str(embedder.dimension),
-                    "normalisation": "L2",
-                    "revision": "0",
-                }
-            )
+            parts = {"chunking": CHUNKING, "embedding_model": embedder.name, "normalisation": "L2"}
+            with self.store.writing() as rows:
+                rows.put_facts({**parts, "dimension": str(embedder.dimension)})
         elif facts["chunking"] != CHUNKING:
             raise CorpusMismatchError(self.corpus, "chunking", stored=facts["chunking"], given=CHUNKING)
         else:
-            check_encoder(self.corpus, facts, self.open_embedder())
+            check_encoder(self.corpus, facts, embedder)
 
-    def _changed(self, paths: Iterable[Path]) -> Iterator[tuple[Document, str, list[Passage]]]:
-        digests = self.store.digests()
+    def _changed(self, paths: Iterable[Path]) -> Iterator[tuple[Document, list[Passage]]]:
+        with self.store.reading() as rows:
+            digests = rows.digests()
         for document in load_documents(paths):
             if isinstance(document, DocumentError):
-                self.report.failed.append(document)
+                self.failed.append(document)
                 continue
-            digest = _digest(document)
             known = digests.get(document.id)
-            if known == digest:
-                self.report.unchanged += 1
+            if known == document.digest:
+                self.unchanged += 1
                 continue
-            self.report.added += known is None
-            self.report.updated += known is not None
-            yield document, digest, split(document)
+            self.added += known is None
+            self.updated += known is not None
+            yield document, split(document)
 
-    def _write(self, batch: list[tuple[Document, str, list[Passage]]]) -> None:
-        parts = [passage for _, _, passages in batch for passage in passages]
-        self.known += len(parts)
-        self.tell(self.report.passages, self.known, "embedding")
+    def _write(self, batch: list[tuple[Document, list[Passage]]]) -> None:
+        parts = [passage for _, passages in batch for passage in passages]
+        self.tell(self.done, self.done + len(parts), "embedding")
         matrix = self.open_embedder().encode([passage.content for passage in parts])
-        rows, start = [], 0
-        for document, digest, passages in batch:
-            rows.append((document, digest, passages, matrix[start : start + len(passages)]))
-            start += len(passages)
-        self.store.replace(rows)
-        self.report.passages += len(parts)
-        self.tell(self.report.passages, self.known, "embedding")
+        ends = np.cumsum([len(passages) for _, passages in batch])[:-1]
+        entries = [
+            Entry(document, passages, vectors)
+            for (document, passages), vectors in zip(batch, np.split(matrix, ends), strict=True)
+        ]
+        with self.store.writing() as rows:
+            rows.replace(entries)
+        self.done += len(parts)
+        self.tell(self.done, self.done, "embedding")
+
+    def _finish(self) -> None:
+        """Build the vector index, then let readers turn to the new rows."""
+        index = VectorIndex(vector_folder(self.corpus), self.store)
+        try:
+            index.refresh(unsettled=True)
+            self.store.settle()
+            index.tidy()
+        finally:
+            index.close()
 
 
-def _batches(
-    documents: Iterable[tuple[Document, str, list[Passage]]],
-) -> Iterator[list[tuple[Document, str, list[Passage]]]]:
-    """Whole documents, about 128 passages at a time."""
-    batch: list[tuple[Document, str, list[Passage]]] = []
+def _batches(documents: Iterable[tuple[Document, list[Passage]]]) -> Iterator[list[tuple[Document, list[Passage]]]]:
+    """Whole documents, about `_BATCH_PASSAGES` at a time."""
+    batch: list[tuple[Document, list[Passage]]] = []
     size = 0
     for item in documents:
         batch.append(item)
-        size += len(item[2])
+        size += len(item[1])
         if size >= _BATCH_PASSAGES:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _digest(document: Document) -> str:
-    content = f"{document.form}\0{document.title}\0{document.text}"
-    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _silent(_done: int, _total: int, _note: str) -> None:

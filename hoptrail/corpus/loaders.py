@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from hoptrail.corpus.text import clean
 from hoptrail.corpus.types import Document
@@ -35,32 +35,46 @@ def find_files(paths: Iterable[Path]) -> Iterator[tuple[Path, str] | DocumentErr
     Raises nothing: a path that does not exist and a file of an unknown kind are yielded as errors.
     """
     for path in paths:
-        if path.is_dir():
-            for file in sorted(p for p in path.rglob("*") if p.is_file()):
-                inside = file.relative_to(path)
-                if any(part.startswith(".") for part in inside.parts):
-                    continue
-                yield (file, inside.as_posix()) if _kind(file) else _unknown(file)
-        elif not path.exists():
-            yield DocumentError(path, "there is no such file or folder.")
-        else:
-            yield (path, path.name) if _kind(path) else _unknown(path)
+        try:
+            yield from _walk(path) if path.is_dir() else _single(path, path.name)
+        except OSError as error:
+            yield _failure(path, f"{error.strerror or error}.")
 
 
 def load_documents(paths: Iterable[Path]) -> Iterator[Document | DocumentError]:
-    """Every document under `paths`, and an error for each that cannot be read; a second document of an id is an error."""
-    seen: dict[str, str] = {}
+    """Every document under `paths`, and an error for each that cannot be read.
+
+    A second document of an id is an error too; the same one met twice is not, and is yielded once.
+    """
+    seen: dict[str, tuple[str, str]] = {}
     for found in find_files(paths):
         if isinstance(found, DocumentError):
             yield found
             continue
         for document in _load(*found):
-            if isinstance(document, Document):
-                if document.id in seen:
-                    yield DocumentError(document.source, f"its id {document.id!r} is taken by {seen[document.id]}.")
-                    continue
-                seen[document.id] = document.source
-            yield document
+            if isinstance(document, DocumentError):
+                yield document
+            elif document.id not in seen:
+                seen[document.id] = document.source, document.digest
+                yield document
+            elif seen[document.id][1] != document.digest:
+                yield _failure(document.source, f"its id {document.id[:80]!r} is taken by {seen[document.id][0]}.")
+
+
+def _walk(folder: Path) -> Iterator[tuple[Path, str] | DocumentError]:
+    for file in sorted(folder.rglob("*")):
+        inside = file.relative_to(folder)
+        if not any(part.startswith(".") for part in inside.parts) and file.is_file():
+            yield from _single(file, inside.as_posix())
+
+
+def _single(path: Path, identity: str) -> Iterator[tuple[Path, str] | DocumentError]:
+    if not path.exists():
+        yield _failure(path, "there is no such file or folder.")
+    elif _kind(path) is None:
+        yield _failure(path, f"files of kind {path.suffix or 'without suffix'!r} are not supported; it was left out.")
+    else:
+        yield path, clean(identity)
 
 
 def _kind(path: Path) -> Callable[[Path, str], Iterator[Document | DocumentError]] | None:
@@ -75,17 +89,13 @@ def _kind(path: Path) -> Callable[[Path, str], Iterator[Document | DocumentError
     return _converted if suffix in _CONVERTED else None
 
 
-def _unknown(path: Path) -> DocumentError:
-    return DocumentError(path, f"files of kind {path.suffix or 'without suffix'!r} are not supported; it was left out.")
-
-
 def _load(path: Path, identity: str) -> Iterator[Document | DocumentError]:
     reader = _kind(path)
     assert reader is not None  # noqa: S101 - find_files yields known kinds only
     try:
         yield from reader(path, identity)
     except (OSError, EOFError, zlib.error) as error:
-        yield DocumentError(path, f"{getattr(error, 'strerror', None) or error}.")
+        yield _failure(path, f"{getattr(error, 'strerror', None) or error}.")
 
 
 def _rows(path: Path, _: str) -> Iterator[Document | DocumentError]:
@@ -98,17 +108,17 @@ def _rows(path: Path, _: str) -> Iterator[Document | DocumentError]:
 
 def _row(line: bytes, source: str) -> Document | DocumentError:
     try:
-        row: Any = json.loads(line.decode("utf-8", "replace"))
+        row: Any = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as error:
-        return DocumentError(source, f"the line is not JSON ({' '.join(str(error).split())[:100]}).")
+        return _failure(source, f"the line is not JSON ({' '.join(str(error).split())[:100]}).")
     if not isinstance(row, dict):
-        return DocumentError(source, "the line is JSON but no object.")
+        return _failure(source, "the line is JSON but no object.")
     identity = row.get("id", row.get("_id"))
     text, title = row.get("text"), row.get("title") or ""
-    if isinstance(identity, bool) or not isinstance(identity, str | int) or not str(identity).strip():
-        return DocumentError(source, "the row has no `id`.")
+    if isinstance(identity, bool) or not isinstance(identity, str | int) or not clean(str(identity)):
+        return _failure(source, "the row has no `id`.")
     if not isinstance(text, str) or not isinstance(title, str):
-        return DocumentError(source, "the row's `text` and `title` must be strings.")
+        return _failure(source, "the row's `text` and `title` must be strings.")
     return _document(clean(str(identity)), title, text, source, "row")
 
 
@@ -120,21 +130,27 @@ def _plain(path: Path, identity: str) -> Iterator[Document | DocumentError]:
 
 def _converted(path: Path, identity: str) -> Iterator[Document | DocumentError]:
     try:
-        result = _converter().convert_local(str(path))
+        with path.open("rb") as file:
+            result = _convert(path.suffix.lower(), file)
+    except OSError:
+        raise
     except Exception as error:  # noqa: BLE001 - the converters raise whatever their parsers raise
         reason = " ".join(f"{type(error).__name__} {error}".split())[:120]
-        yield DocumentError(path, f"it is damaged, encrypted or not what its name says ({reason}).")
+        yield _failure(path, f"it is damaged, encrypted or not what its name says ({reason}).")
         return
     text = result.markdown or ""
     yield _document(identity, result.title or _title(text, path), text, str(path), "markup")
 
 
-def _converter() -> Any:
-    from markitdown import MarkItDown  # noqa: PLC0415 - takes a second
+def _convert(suffix: str, file: BinaryIO) -> Any:
+    """Convert by the kind that the name says; MarkItDown itself would take a damaged PDF for plain text."""
+    from markitdown import StreamInfo, converters  # noqa: PLC0415 - takes a second
 
     for noisy in ("pdfminer", "pdfplumber", "markitdown"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
-    return MarkItDown(enable_plugins=False)
+    kinds = {".pdf": converters.PdfConverter, ".docx": converters.DocxConverter}
+    converter = kinds.get(suffix, converters.HtmlConverter)()
+    return converter.convert(file, StreamInfo(extension=suffix))
 
 
 def _title(text: str, path: Path) -> str:
@@ -145,7 +161,11 @@ def _title(text: str, path: Path) -> str:
 def _document(identity: str, title: str, text: str, source: str, form: Form) -> Document | DocumentError:
     cleaned = clean(text)
     if not cleaned:
-        return DocumentError(source, "it holds no text.")
-    return Document(
-        id=identity, title=" ".join(clean(title).split())[:_TITLE_CHARS], text=cleaned, source=source, form=form
-    )
+        return _failure(source, "it holds no text.")
+    short = " ".join(clean(title).split())[:_TITLE_CHARS]
+    return Document(id=identity, title=short, text=cleaned, source=clean(source), form=form)
+
+
+def _failure(source: Path | str, reason: str) -> DocumentError:
+    # File names may hold bytes that are no UTF-8, which cannot be printed.
+    return DocumentError(clean(str(source)), clean(reason))

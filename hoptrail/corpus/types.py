@@ -1,5 +1,6 @@
 """What a corpus is made of."""
 
+import hashlib
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -24,11 +25,17 @@ class Document(BaseModel):
     form: Literal["row", "text", "markup"] = "text"
     """A JSONL row is a passage already; text and markup are cut into passages, markup along its headings first."""
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that passages are made from: it changes when they would."""
+        return hashlib.sha256(f"{self.form}\0{self.title}\0{self.text}".encode()).hexdigest()
+
 
 class Passage(BaseModel):
     """One retrievable piece of a document; the unit of evidence and of citation.
 
-    `id` is the document's id where the document is a single passage, else `document#ordinal`.
+    `id` is the document's id where the document is a single passage, else `document#ordinal`; also then if the document's
+    own id ends in `#` and digits, so that no two documents have a passage of the same id.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -1,116 +1,133 @@
-"""The vector index: Chroma, always rebuildable from the store's rows.
+"""The vector index: Chroma, always rebuildable from the store's rows."""
 
-Chroma's files may be left unreadable by a kill during a write, so the index is built in a new folder that is then renamed,
-carries the revision of the rows it was built from, and is thrown away when it does not fit them.
-"""
-
-import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
+from hoptrail.corpus.derived import DerivedIndex
+from hoptrail.corpus.rows import Rows
+from hoptrail.corpus.schema import vectors
 from hoptrail.corpus.store import Store
 from hoptrail.errors import CorpusError
 
 __all__ = ["VectorIndex"]
 
 _BATCH = 2_000
+_COLLECTION = "passages"
+
+# Measured on 4,773 passages with 1,000 queries, top 20 against brute force: Chroma's defaults miss some of it in 28
+# queries, these in none, for 0.4 ms more a query.
+_NEIGHBOURS = 32
+_SEARCH_WIDTH = 800
+
 _EXTRA = 8
-_SEARCH_WIDTH = 200
+_DIGITS = 6
+"""Cosines are rounded, as the encoder's last digits depend on which texts it was given together."""
 
 
 class VectorIndex:
-    """Cosine search over the passages' vectors."""
+    """Cosine search over the passages' vectors; searches may run in any thread."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._client: Any = None
-        self._collection: Any = None
-        self._size = 0
+    def __init__(self, folder: Path, store: Store) -> None:
+        self._derived = DerivedIndex(folder, store, load=self._load, build=_build)
+        self._in_use: tuple[Any, int] | None = None
+        self._clients: list[Any] = []
+        self._turn = threading.Lock()
 
-    def open(self, store: Store) -> None:
-        """Open the index that fits the rows, building it where there is none.
+    def refresh(self, *, unsettled: bool = False) -> None:
+        """Put the index of today's rows in use; see `DerivedIndex.refresh`."""
+        self._derived.refresh(unsettled=unsettled)
 
-        Raises:
-            CorpusError: It cannot be built.
-        """
-        revision, count = store.revision, store.count()[1]
-        wanted = self._folder / f"{store.namespace}-{revision}"
-        if wanted.is_dir() and self._attach(wanted, count):
-            return
-        self.close()
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(str(self._folder / "building.lock")):
-            if not (wanted.is_dir() and self._attach(wanted, count)):
-                self.close()
-                shutil.rmtree(wanted, ignore_errors=True)
-                self._build(store, wanted)
-                if not self._attach(wanted, count):
-                    raise CorpusError(
-                        f"The vector index in {wanted} cannot be built: delete that folder and try again."
-                    )
-            self._drop_others(store.namespace, wanted)
+    def tidy(self) -> None:
+        """Remove the indexes of former revisions."""
+        self._derived.tidy()
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
-        """The `k` passages nearest to `vector`, shape `(dimension,)`, as `(id, cosine)`; ties by id."""
-        if self._size == 0 or k <= 0:
-            return []
+        """The `k` passages nearest to `vector`, shape `(dimension,)`, as `(id, cosine)`, best first, ties by id.
+
+        Raises:
+            CorpusError: It was closed.
+        """
+        if self._in_use is None:
+            raise CorpusError("The corpus is closed: open it again to search it.")
+        collection, size = self._in_use
         # A few more than asked for, so that ties at the edge are decided by id and not by the index.
-        found = self._collection.query(
-            query_embeddings=[vector.tolist()], n_results=min(k + _EXTRA, self._size), include=["distances"]
-        )
+        wanted = min(k + _EXTRA, size)
+        if k <= 0 or not wanted or not np.isfinite(vector).all():
+            return []
+        found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
         pairs = zip(found["ids"][0], found["distances"][0], strict=True)
-        ranked = sorted(((key, 1.0 - float(distance)) for key, distance in pairs), key=lambda p: (-p[1], p[0]))
-        return ranked[:k]
+        ranked = [(key, round(1.0 - float(distance), _DIGITS)) for key, distance in pairs if np.isfinite(distance)]
+        return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:k]
 
     def close(self) -> None:
         """Let go of Chroma's files; may be called twice."""
-        if self._client is not None:
-            self._client.close()
-        self._client = self._collection = None
+        with self._turn:
+            self._in_use = None
+            while self._clients:
+                self._clients.pop().close()
 
-    def _attach(self, folder: Path, count: int) -> bool:
-        """Open the index in `folder` if it is readable and holds `count` vectors."""
+    def _load(self, folder: Path) -> bool:
+        if not (folder / "size").is_file():
+            return False
+        size = int((folder / "size").read_text(encoding="ascii"))
+        client = _chroma(folder)
         try:
-            self._client = _chroma(folder)
-            self._collection = self._client.get_collection("passages", embedding_function=None)
-            whole = bool(self._collection.count() == count)
-            if whole and count:
-                one = self._collection.get(limit=1, include=["embeddings"])
-                self._collection.query(query_embeddings=one["embeddings"], n_results=1, include=[])
-        except Exception:  # noqa: BLE001 - a damaged index raises anything; the rows are the truth
-            whole = False
-        self._size = count if whole else 0
-        return whole
-
-    def _build(self, store: Store, target: Path) -> None:
-        draft = target.with_name(f"{target.name}.building")
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        client = _chroma(draft)
-        try:
-            collection = client.create_collection(
-                "passages",
-                embedding_function=None,
-                configuration={"hnsw": {"space": "cosine", "ef_search": _SEARCH_WIDTH, "ef_construction": 200}},
-            )
-            for ids, matrix in store.iter_vectors(_BATCH):
-                collection.upsert(ids=ids, embeddings=matrix)
-        finally:
+            collection = client.get_collection(_COLLECTION, embedding_function=None)
+            usable = collection.count() == size and (size == 0 or _answers(collection))
+        except BaseException:
             client.close()
-        draft.rename(target)
+            raise
+        if not usable:
+            client.close()
+            return False
+        with self._turn:
+            self._in_use = collection, size
+            self._clients.append(client)
+            # A search that began before may still use the former one; the one before that is idle.
+            while len(self._clients) > 2:  # noqa: PLR2004 - today's and the former
+                self._clients.pop(0).close()
+        return True
 
-    def _drop_others(self, namespace: str, keep: Path) -> None:
-        for folder in self._folder.glob(f"{namespace}-*"):
-            if folder != keep and folder.name.removeprefix(f"{namespace}-").split(".")[0].isdigit():
-                shutil.rmtree(folder, ignore_errors=True)
+
+def _answers(collection: Any) -> bool:
+    """Whether the graph is there: without it Chroma answers, but with fewer passages. This also reads it into memory."""
+    some = collection.get(limit=3, include=["embeddings"])
+    wanted = min(collection.count(), _EXTRA)
+    found = collection.query(query_embeddings=some["embeddings"], n_results=wanted, include=[])
+    return all(len(ids) == wanted for ids in found["ids"])
+
+
+def _build(folder: Path, rows: Rows) -> None:
+    size = rows.count(vectors)
+    client = _chroma(folder)
+    try:
+        collection = client.create_collection(
+            _COLLECTION,
+            embedding_function=None,
+            configuration={
+                "hnsw": {
+                    "space": "cosine",
+                    "max_neighbors": _NEIGHBOURS,
+                    "ef_construction": 200,
+                    "ef_search": _SEARCH_WIDTH,
+                    # The graph is written once, with the last vector; what is not written is replayed at every opening.
+                    "sync_threshold": max(size, 2),
+                }
+            },
+        )
+        for ids, matrix in rows.iter_vectors(_BATCH):
+            collection.upsert(ids=ids, embeddings=matrix)
+    finally:
+        client.close()
+    (folder / "size").write_text(str(size), encoding="ascii")
 
 
 def _chroma(folder: Path) -> Any:
-    from chromadb import PersistentClient  # noqa: PLC0415 - takes half a second
+    import chromadb  # noqa: PLC0415 - takes half a second
     from chromadb.config import Settings  # noqa: PLC0415
 
-    return PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))

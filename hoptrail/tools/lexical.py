@@ -1,15 +1,14 @@
 """BM25: passages by the words they share with the query."""
 
 import json
-import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
-from filelock import FileLock
+import numpy as np
 
-from hoptrail.corpus.corpus import Corpus, indexes
+from hoptrail.corpus.corpus import Corpus
+from hoptrail.corpus.rows import Rows
 from hoptrail.tools.base import Evidence, Hit
 
 __all__ = ["LexicalTool"]
@@ -20,7 +19,7 @@ _STOPWORDS = "en"
 class LexicalTool:
     """BM25 with the parameters of bm25s (Lucene's variant, k1 = 1.5, b = 0.75), over titles and texts.
 
-    The index is built once for each revision of the corpus and kept beside it.
+    The index is built once for each revision of the corpus, kept beside it and read by memory map.
     """
 
     name = "lexical"
@@ -28,73 +27,59 @@ class LexicalTool:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._index: Any = None
-        self._ids: list[str] = []
-        self._turn = threading.Lock()
+        self._in_use: tuple[Any, list[str]] = (None, [])
+        self._derived = corpus.derive("lexical", load=self._load, build=_build)
 
     async def retrieve(self, query: str, *, k: int) -> Evidence:
-        """The `k` passages with the highest BM25 score above 0; `views["lexical"]` is that score."""
+        """The `k` passages with the highest BM25 score above 0, ties by id; `views["lexical"]` is that score."""
         if not query.strip() or k <= 0:
             return Evidence(query=query, tool=self.name)
         hits = await anyio.to_thread.run_sync(self._search, query, k, abandon_on_cancel=True)
         return Evidence(query=query, tool=self.name, hits=hits)
 
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
-        with self._turn:
-            if self._index is None:
-                self._open()
+        self._derived.refresh()
+        index, ids = self._in_use
         words = _tokens([query])[0]
-        if not words or not self._ids:
+        if not words or not ids:
             return ()
-        scores = self._index.get_scores(words)
-        best = sorted((-float(scores[i]), self._ids[i]) for i in scores.argsort()[::-1][: k + 50])
-        ranked = {key: -score for score, key in best[:k] if score < 0}
-        return tuple(Hit.of(p, ranked[p.id], {"lexical": ranked[p.id]}) for p in self._corpus.passages(list(ranked)))
-
-    def _open(self) -> None:
-        parent = indexes(self._corpus.path)
-        folder = parent / f"lexical-{self._corpus.namespace}-{self._corpus.revision}"
-        if not self._load(folder):
-            parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(str(parent / "lexical.lock")):
-                if not self._load(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
-                    self._build(folder)
-                    self._load(folder)
+        scores = np.asarray(index.get_scores(words))
+        found = {ids[i]: float(scores[i]) for i in _best(scores, k)}
+        return tuple(Hit.of(p, found[p.id], {"lexical": found[p.id]}) for p in self._corpus.passages(list(found)))
 
     def _load(self, folder: Path) -> bool:
         import bm25s  # noqa: PLC0415 - scipy and friends
 
-        if not (folder / "ids.json").is_file():
-            return False
-        try:
-            self._ids = json.loads((folder / "ids.json").read_text(encoding="utf-8"))
-            self._index = bm25s.BM25.load(str(folder), mmap=True) if self._ids else object()
-        except Exception:  # noqa: BLE001 - a damaged index is built anew
-            return False
+        ids = json.loads((folder / "ids.json").read_text(encoding="utf-8"))
+        self._in_use = (bm25s.BM25.load(str(folder), mmap=True) if ids else None), ids
         return True
 
-    def _build(self, folder: Path) -> None:
-        import bm25s  # noqa: PLC0415
 
-        draft = folder.with_name(f"{folder.name}.building")
-        shutil.rmtree(draft, ignore_errors=True)
-        draft.mkdir(parents=True)
-        passages = [(passage.id, passage.content) for passage in self._corpus.iter_passages()]
-        tokens = _tokens([content for _, content in passages])
-        ids = [key for key, _ in passages]
-        if any(tokens):
-            index = bm25s.BM25()
-            index.index(tokens, show_progress=False)
-            index.save(str(draft))
-        else:
-            ids = []
-        (draft / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
-        draft.rename(folder)
-        prefix = folder.name.rpartition("-")[0]
-        for old in folder.parent.glob(f"{prefix}-*"):
-            if old != folder and old.name.rpartition("-")[0] == prefix:
-                shutil.rmtree(old, ignore_errors=True)
+def _build(folder: Path, rows: Rows) -> None:
+    import bm25s  # noqa: PLC0415
+
+    ids: list[str] = []
+    contents: list[str] = []
+    for passage in rows.iter_passages():
+        ids.append(passage.id)
+        contents.append(passage.content)
+    tokens = _tokens(contents)
+    if any(tokens):
+        index = bm25s.BM25()
+        index.index(tokens, show_progress=False)
+        index.save(str(folder))
+    else:
+        ids = []
+    (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
+
+
+def _best(scores: np.ndarray[Any, Any], k: int) -> list[int]:
+    """Positions of the `k` highest scores above 0, best first, ties by position."""
+    positive = np.flatnonzero(scores > 0)
+    if len(positive) > k:
+        edge = np.partition(scores[positive], -k)[-k]
+        positive = positive[scores[positive] >= edge]
+    return [int(i) for i in positive[np.argsort(-scores[positive], kind="stable")][:k]]
 
 
 def _tokens(texts: list[str]) -> list[list[str]]:

@@ -5,10 +5,7 @@ and the settings, it returns a `Tool`.
 """
 
 from collections.abc import Callable, Iterable
-from importlib.metadata import entry_points
-from typing import Any
-
-import structlog
+from importlib.metadata import EntryPoint, entry_points
 
 from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
@@ -17,17 +14,23 @@ from hoptrail.tools.base import Tool
 from hoptrail.tools.lexical import LexicalTool
 from hoptrail.tools.text import TextTool
 
-__all__ = ["GROUP", "ToolRegistry", "open_tools"]
+__all__ = ["GROUP", "ToolFactory", "ToolRegistry", "open_tools"]
+
+ToolFactory = Callable[[Corpus, Settings], Tool]
 
 GROUP = "hoptrail.tools"
-_BUILT_IN: tuple[Callable[[Corpus], Tool], ...] = (TextTool, LexicalTool)
+_BUILT_IN: tuple[ToolFactory, ...] = (lambda corpus, _: TextTool(corpus), lambda corpus, _: LexicalTool(corpus))
 
 
 class ToolRegistry:
-    """Tools by name, in the order they were registered."""
+    """Tools by name, in the order they were registered.
+
+    `broken` holds, by name, why a plug-in could not be opened; asking for such a tool raises that error.
+    """
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
+        self.broken: dict[str, ToolError] = {}
         for tool in tools:
             self.register(tool)
 
@@ -42,10 +45,8 @@ class ToolRegistry:
         Raises:
             ToolError: It has no usable name or does not keep the contract.
         """
-        if not isinstance(tool, Tool) or not tool.name.isidentifier():
-            raise ToolError(
-                f"{type(tool).__name__} is no tool: it needs a one-word `name`, a `description` and `retrieve`."
-            )
+        if not isinstance(tool, Tool) or not isinstance(tool.name, str) or not tool.name.isidentifier():
+            raise ToolError(f"{type(tool).__name__} is no tool: it needs a one-word `name`, a `description` and `retrieve`.")
         self._tools[tool.name] = tool
 
     def get(self, name: str) -> Tool:
@@ -53,10 +54,11 @@ class ToolRegistry:
 
         Raises:
             UnknownToolError: There is none.
+            ToolError: It is a plug-in's and could not be opened.
         """
-        if name not in self._tools:
-            raise UnknownToolError(name, self._tools)
-        return self._tools[name]
+        if name in self._tools:
+            return self._tools[name]
+        raise self.broken.get(name) or UnknownToolError(name, self._tools)
 
     def describe(self) -> list[tuple[str, str]]:
         """Name and description of every tool, as planners are shown them."""
@@ -64,14 +66,19 @@ class ToolRegistry:
 
 
 def open_tools(corpus: Corpus, settings: Settings) -> ToolRegistry:
-    """All tools over `corpus`; a plug-in that cannot be loaded is reported and left out."""
-    registry = ToolRegistry(factory(corpus) for factory in _BUILT_IN)
-    for point in entry_points(group=GROUP):
+    """All tools over `corpus`; a plug-in that cannot be opened is left out and named in the registry's `broken`."""
+    registry = ToolRegistry(factory(corpus, settings) for factory in _BUILT_IN)
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
-            factory: Any = point.load()
+            factory: ToolFactory = point.load()
             registry.register(factory(corpus, settings))
         except Exception as error:  # noqa: BLE001 - another distribution's code; the other tools still work
-            structlog.get_logger("hoptrail").warning(
-                "tool plug-in left out", plugin=point.name, source=point.value, error=f"{type(error).__name__}: {error}"
+            registry.broken[point.name] = ToolError(
+                f"The tool {point.name!r} of {_distribution(point)} cannot be opened "
+                f"({type(error).__name__}: {' '.join(str(error).split())[:200]}): update or remove that package."
             )
     return registry
+
+
+def _distribution(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
