@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable
 
-import click
 import typer
 
 import hoptrail
@@ -48,19 +47,13 @@ def main() -> None:
     sys.exit(_run(app))
 
 
-def _run(command: Callable[..., object]) -> int:  # noqa: PLR0911 - one way out per kind of error
+def _run(command: Callable[..., object]) -> int:
     try:
-        result = command(standalone_mode=False)
+        command()
     except HoptrailError as error:
         errors.print(f"Error: {error}", markup=False, highlight=False, soft_wrap=True)
         return USAGE_ERROR
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return USAGE_ERROR
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         errors.print("Interrupted.")
         return INTERRUPTED
     except BrokenPipeError:
@@ -78,4 +71,4 @@ def _run(command: Callable[..., object]) -> int:  # noqa: PLR0911 - one way out 
             soft_wrap=True,
         )
         return 1
-    return result if isinstance(result, int) else 0
+    return 0

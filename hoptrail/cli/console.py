@@ -10,7 +10,12 @@ errors = Console(stderr=True, highlight=False)
 
 
 def progress_bar() -> Progress:
-    """A bar on standard error; on a terminal it moves, elsewhere only its last state is printed."""
+    """A bar on standard error that goes away when the work is done."""
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=errors
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=errors,
+        transient=True,
     )

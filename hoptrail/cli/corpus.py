@@ -42,11 +42,21 @@ def index(
 
         report = index_documents(paths, settings.corpus, functools.partial(open_embedder, settings), progress=tell)
     _show(report, settings.corpus)
-    if report.failed and (strict or not (report.added or report.updated or report.unchanged)):
-        raise CorpusError(f"{len(report.failed)} documents could not be read, none of the others is missing.")
+    _refuse(report, strict=strict)
+
+
+def _refuse(report: IndexReport, *, strict: bool) -> None:
+    """Raise where nothing could be read, or where anything could not and that matters to the user."""
+    indexed = report.added + report.updated + report.unchanged
+    if report.failed and not indexed and len(report.failed) == 1:
+        raise report.failed[0]
+    if report.failed and (strict or not indexed):
+        raise CorpusError(f"{len(report.failed)} documents could not be read: see above, mend or leave them out.")
 
 
 def _show(report: IndexReport, corpus: Path) -> None:
+    if len(report.failed) == 1 and not (report.added or report.updated or report.unchanged):
+        return
     for failure in report.failed[:_SHOWN]:
         errors.print(str(failure), markup=False, style="yellow", soft_wrap=True)
     if len(report.failed) > _SHOWN:

@@ -172,7 +172,7 @@ async def test_a_skewed_diamond_ends_on_its_critical_path() -> None:
     seconds = {"q0": 0.1, "q1": 0.1, "q2": 0.3, "q3": 0.0}
 
     async def find(query: str) -> list[str]:
-        await anyio.sleep(seconds.get(query.split(" ")[0], 0.0))
+        await anyio.sleep(seconds.get(query.split(" ", maxsplit=1)[0], 0.0))
         return ["x"]
 
     def reply(name: str, user: str) -> Any:

@@ -89,7 +89,10 @@ async def test_a_stream_that_stalls_after_one_token_is_left() -> None:
         return two_hops(body)
 
     started = time.monotonic()
-    async with ScriptedOpenAI(reply) as server, open_hop(server.base_url, sink, stream_idle_s=0.3, output_mode="native") as hop:
+    async with (
+        ScriptedOpenAI(reply) as server,
+        open_hop(server.base_url, sink, stream_idle_s=0.3, output_mode="native") as hop,
+    ):
         answer = await hop.ask("Q?")
         await anyio.sleep(0.5)
         assert server.in_flight == 0
