@@ -1,8 +1,9 @@
 """The face: open a corpus, ask questions, follow runs."""
 
+import asyncio
 import functools
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,7 +14,7 @@ from pydantic_ai.models import Model
 
 from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
-from hoptrail.errors import QuestionError
+from hoptrail.errors import HoptrailError, QuestionError
 from hoptrail.models.base import LanguageModel
 from hoptrail.models.embeddings import open_embedder
 from hoptrail.models.language import open_language_model, wrap_model
@@ -57,6 +58,7 @@ class Hoptrail:
             self._sinks.append(self._resources.enter_context(trace_sink(settings.trace, settings.trace_content)))
         self._language_model: LanguageModel | None = None
         self._opening = anyio.Lock()
+        self._ahead: asyncio.Task[None] | None = None
         self._model_limiter = anyio.CapacityLimiter(settings.model_concurrency)
         self._tool_limiter = anyio.CapacityLimiter(settings.tool_concurrency)
 
@@ -103,11 +105,15 @@ class Hoptrail:
             UnknownPlannerError, UnknownToolError: No such planner or tool.
             ModelError: The model cannot be used at all.
         """
-        return await self.prepare(question, planner=planner, tool=tool).execute()
+        run = self.prepare(question, planner=planner, tool=tool)
+        self._open_ahead()
+        return await run.execute()
 
     def stream(self, question: str, *, planner: str | Planner | None = None, tool: str | None = None) -> RunStream:
         """Start a run in the background and follow its events; raises as `ask` does."""
-        return RunStream(self.prepare(question, planner=planner, tool=tool))
+        run = self.prepare(question, planner=planner, tool=tool)
+        self._open_ahead()
+        return RunStream(run)
 
     async def plan(self, question: str, *, planner: str | Planner | None = None, tool: str | None = None) -> Plan:
         """The plan that `ask` would run, not run; raises as `ask` does."""
@@ -143,6 +149,9 @@ class Hoptrail:
 
     async def aclose(self) -> None:
         """Close the model and the corpus; may be called twice."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+            await asyncio.wait([self._ahead])
         if self._language_model is not None:
             await self._language_model.aclose()
             self._language_model = None
@@ -156,6 +165,16 @@ class Hoptrail:
     ) -> None:
         with anyio.CancelScope(shield=True):
             await self.aclose()
+
+    def _open_ahead(self) -> None:
+        """Begin to open the model while the first retrieval loads its own parts; a server takes seconds to start."""
+        if self._language_model is None and self._ahead is None:
+            self._ahead = asyncio.get_running_loop().create_task(self._try_to_open())
+
+    async def _try_to_open(self) -> None:
+        # What goes wrong here goes wrong again where the model is needed, and is told there.
+        with suppress(HoptrailError):
+            await self._open_model()
 
     def _budget(self) -> Budget:
         return Budget(self.settings.max_calls, self.settings.max_tokens, self.settings.max_cost)
