@@ -39,7 +39,10 @@ DEMO_QUESTION = "Who is the spouse of the director of Jump for Glory?"
 MADE_HERE = (
     VENV,
     DEMO_CORPUS,
-    *(ROOT / name for name in ("dist", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis")),
+    *(
+        ROOT / name
+        for name in ("dist", "benchmarks/.venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis")
+    ),
 )
 
 PACKAGE = ("--editable", ".[embedded]")
@@ -47,7 +50,6 @@ PACKAGE = ("--editable", ".[embedded]")
 LAYERS: dict[str, tuple[str, ...]] = {
     "use": PACKAGE,
     "dev": (*PACKAGE, "--group", "dev"),
-    "bench": (*PACKAGE, "--group", "dev", "--requirement", "benchmarks/requirements.txt"),
 }
 
 STARTED = time.monotonic()
@@ -135,9 +137,7 @@ def install(folder: Path, *what: str) -> None:
 
 def fingerprint(layer: str) -> str:
     """Changes whenever the layer has to be installed again."""
-    files = b"".join(
-        (ROOT / name).read_bytes() for name in ("pyproject.toml", "constraints.txt", "benchmarks/requirements.txt")
-    )
+    files = (ROOT / "pyproject.toml").read_bytes() + CONSTRAINTS.read_bytes()
     facts = repr((LAYERS[layer], TORCH, sys.version, str(ROOT)))
     return hashlib.sha256(files + facts.encode()).hexdigest()
 
@@ -239,8 +239,8 @@ def wheel() -> None:
 
 
 def bench() -> None:
-    """The runtime's overhead; the other frameworks are installed for this alone."""
-    set_up("bench")
+    """The runtime's overhead; the other frameworks go into an environment of their own beside the benchmark."""
+    set_up("dev")
     with step("runtime overhead"):
         run(tool("python"), ROOT / "benchmarks" / "runtime_overhead.py", *sys.argv[2:])
 
