@@ -35,7 +35,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 TORCH = "torch==2.13.0"
 SAMPLE = ROOT / "hoptrail" / "data" / "sample"
 DEMO_CORPUS = ROOT / "demo-corpus"
-DEMO_QUESTION = "Who is the spouse of the director of Jump for Glory?"
+DEMO_QUESTION = "Where was the wife of Alexander Pollock Moore born?"
 MADE_HERE = (
     VENV,
     DEMO_CORPUS,
