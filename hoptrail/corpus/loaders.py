@@ -148,7 +148,7 @@ def _convert(suffix: str, file: BinaryIO) -> Any:
 
     for noisy in ("pdfminer", "pdfplumber", "markitdown"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
-    kinds = {".pdf": converters.PdfConverter, ".docx": converters.DocxConverter}
+    kinds: dict[str, Any] = {".pdf": converters.PdfConverter, ".docx": converters.DocxConverter}
     converter = kinds.get(suffix, converters.HtmlConverter)()
     return converter.convert(file, StreamInfo(extension=suffix))
 
