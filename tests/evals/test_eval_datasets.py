@@ -32,7 +32,7 @@ def test_a_set_that_names_neither_hops_nor_passages_is_read(shared_data: Path) -
 
 
 def test_a_question_keeps_its_decomposition(small_set: Path) -> None:
-    question = DataSet.load(small_set, "small").questions[1]
+    question = next(q for q in DataSet.load(small_set, "small").questions if q.id == "2hop__116027_376978")
     assert [(hop.question, hop.answer) for hop in question.decomposition] == [
         ("The director of Jump for Glory is who?", "Raoul Walsh"),
         ("#1 >> spouse", "Miriam Cooper"),
