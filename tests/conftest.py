@@ -1,4 +1,6 @@
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -7,7 +9,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hoptrail.config import Settings
+from hoptrail.corpus.indexing import index
+from hoptrail.models.base import Embedder
 from hoptrail.models.catalog import DEFAULT
+from hoptrail.models.embeddings import open_embedder
 from hoptrail.models.pull import locate
 
 ROOT = Path(__file__).parents[1]
@@ -46,3 +52,23 @@ def embedded_llm() -> None:
 @pytest.fixture(scope="session")
 def sample() -> Path:
     return ROOT / "hoptrail" / "data" / "sample"
+
+
+@pytest.fixture(scope="session")
+def encoder() -> Callable[[], Embedder]:
+    """Opens the embedded encoder, loaded once for all tests."""
+    return functools.partial(open_embedder, Settings())
+
+
+@pytest.fixture(scope="session")
+def mini() -> Path:
+    """50 passages of MuSiQue; `mini.questions.jsonl` beside it has 9 questions on them."""
+    return ROOT / "tests" / "data" / "mini.jsonl"
+
+
+@pytest.fixture(scope="session")
+def mini_corpus(mini: Path, encoder: Callable[[], Embedder], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the corpus of these passages; tests only read it."""
+    folder = tmp_path_factory.mktemp("mini") / "corpus"
+    index([mini], folder, encoder)
+    return folder

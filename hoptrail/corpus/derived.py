@@ -104,4 +104,6 @@ class DerivedIndex:
         self._build(draft, rows)
         draft.rename(target)
         if not self._usable(revision):
-            raise CorpusError(f"The index {target} cannot be read after it was written: check the disk, then try again.")
+            raise CorpusError(
+                f"The index {target} cannot be read after it was written: check the disk, then try again."
+            )

@@ -53,7 +53,8 @@ class Rows:
         old = manifest.c.namespace == self._namespace, manifest.c.key.in_(facts)
         self._connection.execute(delete(manifest).where(*old))
         self._connection.execute(
-            insert(manifest), [{"namespace": self._namespace, "key": key, "value": value} for key, value in facts.items()]
+            insert(manifest),
+            [{"namespace": self._namespace, "key": key, "value": value} for key, value in facts.items()],
         )
 
     def state(self) -> State:

@@ -46,7 +46,9 @@ class ToolRegistry:
             ToolError: It has no usable name or does not keep the contract.
         """
         if not isinstance(tool, Tool) or not isinstance(tool.name, str) or not tool.name.isidentifier():
-            raise ToolError(f"{type(tool).__name__} is no tool: it needs a one-word `name`, a `description` and `retrieve`.")
+            raise ToolError(
+                f"{type(tool).__name__} is no tool: it needs a one-word `name`, a `description` and `retrieve`."
+            )
         self._tools[tool.name] = tool
 
     def get(self, name: str) -> Tool:
