@@ -1,1 +1,1 @@
-"""Language and embedding models: which one, where it comes from, how it is called."""
+"""Language and sentence models: finding, fetching and running them."""

@@ -37,9 +37,15 @@ class EmbeddedModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        """As the wrapped model."""
+        """As the wrapped model; when the server dies meanwhile, once more on a new one."""
+        try:
+            async with self._slot(messages) as slot:
+                return await self._read(messages, _in_slot(model_settings, slot), model_request_parameters)
+        except Exception:
+            if self._server.running:
+                raise
         async with self._slot(messages) as slot:
-            return await super().request(messages, _in_slot(model_settings, slot), model_request_parameters)
+            return await self._read(messages, _in_slot(model_settings, slot), model_request_parameters)
 
     @asynccontextmanager
     async def request_stream(
@@ -58,6 +64,19 @@ class EmbeddedModel(WrapperModel):
         ):
             yield stream
 
+    async def _read(
+        self, messages: list[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        """A whole response, read as a stream.
+
+        The server looks once a second whether the reader of a whole answer has left, and never while other slots are busy;
+        of a stream it learns that with the next piece.
+        """
+        async with self._chat.request_stream(messages, settings, parameters) as stream:
+            async for _ in stream:
+                pass
+            return stream.get()
+
     @asynccontextmanager
     async def _slot(self, messages: list[ModelMessage]) -> AsyncIterator[int]:
         if not self._server.running:
@@ -70,7 +89,7 @@ class EmbeddedModel(WrapperModel):
             instructions = last.instructions if isinstance(last, ModelRequest) else None
             empty = ModelRequest(parts=[UserPromptPart("")], instructions=instructions)
             one_token = _in_slot(ModelSettings(max_tokens=1, temperature=0.0), slot)
-            return await self._chat.request([*messages[:-1], empty], one_token, ModelRequestParameters())
+            return await self._read([*messages[:-1], empty], one_token, ModelRequestParameters())
 
         async with self._slots.take(root, prefix_key(self._spec, messages), read) as slot:
             yield slot
@@ -78,5 +97,6 @@ class EmbeddedModel(WrapperModel):
 
 def _in_slot(settings: ModelSettings | None, slot: int) -> ModelSettings:
     chosen = OpenAIChatModelSettings(**(settings or {}))  # type: ignore[typeddict-item]
-    chosen["extra_body"] = {"id_slot": slot, "cache_prompt": True}
+    # Progress is sent with every batch of the prompt, so a reader who leaves is noticed before the first token too.
+    chosen["extra_body"] = {"id_slot": slot, "cache_prompt": True, "return_progress": True}
     return chosen

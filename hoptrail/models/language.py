@@ -5,6 +5,7 @@ from typing import Literal
 
 import httpx2
 import openai
+from pydantic import SecretStr
 from pydantic_ai import exceptions as ai
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
@@ -19,11 +20,13 @@ from hoptrail.models.llama import LlamaServer
 from hoptrail.models.prefixes import PrefixSlots, prefix_folder
 from hoptrail.models.pull import file_state, locate
 from hoptrail.models.retries import retrying_transport
+from hoptrail.models.transport import EnvironmentTransport
 
 __all__ = ["open_language_model", "wrap_model"]
 
 _OPENAI = {"openai": "responses", "openai-responses": "responses", "openai-chat": "chat"}
 _CONNECT_S = 10.0
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 async def open_language_model(settings: Settings) -> LanguageModel:
@@ -60,7 +63,9 @@ async def _embedded(spec: ModelSpec, settings: Settings) -> LanguageModel:
     server = LlamaServer(path, prefix_folder(), threads=settings.model_threads, parallel=PARALLEL)
     await server.start()
     client = _client(settings, server.base_url, server.api_key)
-    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {server.api_key}"}, timeout=settings.model_timeout_s)
+    http = httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {server.api_key}"}, timeout=settings.model_timeout_s, trust_env=False
+    )
     model = EmbeddedModel(_chat(spec.name, client), spec, server, PrefixSlots(PARALLEL, http))
 
     async def close() -> None:
@@ -75,20 +80,23 @@ async def _embedded(spec: ModelSpec, settings: Settings) -> LanguageModel:
 
 def _endpoint(settings: Settings, base_url: str) -> LanguageModel:
     """A model behind an OpenAI-compatible endpoint; the name is the endpoint's own."""
-    if not base_url.startswith(("http://", "https://")):
-        raise ConfigurationError(f"HOPTRAIL_BASE_URL must begin with http:// or https://, not {base_url[:60]!r}.")
+    if not _is_url(base_url):
+        raise ConfigurationError(
+            f"HOPTRAIL_BASE_URL {base_url[:60]!r} is no address of an endpoint: give one like `http://localhost:8000/v1`."
+        )
     provider, _, rest = settings.model.partition(":")
     name = rest if provider in _OPENAI and rest else settings.model
     if find_spec(name) is not None:
         raise ConfigurationError(
             "HOPTRAIL_BASE_URL is set, so HOPTRAIL_MODEL must be the name of a model at that endpoint."
         )
-    client = _client(settings, base_url, _key(settings) or "none")
+    # A key in OPENAI_API_KEY is OpenAI's; only HOPTRAIL_API_KEY is meant for this endpoint.
+    client = _client(settings, base_url, _key(settings.api_key) or "none")
     return _of_client(_chat(name, client), client, settings)
 
 
 def _openai(kind: str, name: str, settings: Settings) -> LanguageModel:
-    key = _key(settings)
+    key = _key(settings.api_key or SecretStr(os.environ.get("OPENAI_API_KEY", "")))
     if not key:
         raise ConfigurationError(f"Model {settings.model!r} needs a key: set HOPTRAIL_API_KEY or OPENAI_API_KEY.")
     client = _client(settings, None, key)
@@ -118,16 +126,28 @@ def _chat(name: str, client: openai.AsyncOpenAI) -> OpenAIChatModel:
     return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client))
 
 
-def _key(settings: Settings) -> str | None:
-    return settings.api_key.get_secret_value() if settings.api_key else os.environ.get("OPENAI_API_KEY")
+def _key(given: SecretStr | None) -> str:
+    """The key, or nothing; one that no header can hold would end up in an error message."""
+    key = given.get_secret_value().strip() if given else ""
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigurationError("The model's key contains characters that no key has: set HOPTRAIL_API_KEY anew.")
+    return key
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = httpx2.URL(text)
+    except httpx2.InvalidURL:
+        return False
+    return url.scheme in {"http", "https"} and bool(url.host)
 
 
 def _client(settings: Settings, base_url: str | None, key: str) -> openai.AsyncOpenAI:
     """A client whose retries are all on the transport; the SDK's own would multiply them."""
     timeout = httpx2.Timeout(settings.model_timeout_s, connect=_CONNECT_S)
-    http = httpx2.AsyncClient(
-        transport=retrying_transport(settings.retry_attempts), timeout=timeout, follow_redirects=True
-    )
+    on_this_machine = base_url is not None and httpx2.URL(base_url).host in _LOOPBACK
+    transport = retrying_transport(settings.retry_attempts, None if on_this_machine else EnvironmentTransport())
+    http = httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=True)
     return openai.AsyncOpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=http, timeout=timeout)
 
 

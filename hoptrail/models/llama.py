@@ -12,7 +12,7 @@ from typing import IO
 import anyio
 import anyio.to_thread
 
-from hoptrail.errors import ModelUnavailableError
+from hoptrail.errors import ModelError, ModelFileError, ModelUnavailableError
 from hoptrail.models.llama_child import KEY_VARIABLE
 
 __all__ = ["LlamaServer"]
@@ -20,7 +20,12 @@ __all__ = ["LlamaServer"]
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 3.0
 _POLL_S = 0.05
-_TAIL_CHARS = 300
+_REASON_CHARS = 200
+
+
+def _cores() -> int:
+    """The cores this process may use, which in a container are fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LlamaServer:
@@ -36,7 +41,7 @@ class LlamaServer:
             "--model": str(path),
             "--context": str(context),
             "--parallel": str(parallel),
-            "--threads": str(threads or os.cpu_count() or 1),
+            "--threads": str(threads or _cores()),
             "--states": str(states),
         }
         self._process: subprocess.Popen[bytes] | None = None
@@ -59,7 +64,8 @@ class LlamaServer:
         """Start the child, unless it runs, and return its base URL.
 
         Raises:
-            ModelUnavailableError: It ended or was not ready in time; the end of its log is in the message.
+            ModelFileError: The file is no model.
+            ModelUnavailableError: It ended or was not ready in time; the message says what its log does.
         """
         async with self._turn:
             if not self.running:
@@ -106,15 +112,24 @@ class LlamaServer:
         try:
             address = json.loads(line)["address"]
         except (ValueError, KeyError, TypeError):
-            raise ModelUnavailableError(f"The embedded model's server did not start: {self._tail()}") from None
+            raise self._refusal() from None
         return f"{address}/v1"
 
-    def _tail(self) -> str:
+    def _refusal(self) -> ModelError:
+        lines = self._logged()
+        why = next(
+            (line.partition(" E ")[2] for line in lines if " E " in line), lines[-1] if lines else "it left no log"
+        )
+        why = " ".join(why.split())[:_REASON_CHARS]
+        if any("failed to load model" in line for line in lines):
+            return ModelFileError(f"The embedded model cannot be loaded ({why}): run `hoptrail models verify`.")
+        return ModelUnavailableError(f"The embedded model's server did not start: {why}")
+
+    def _logged(self) -> list[str]:
         if self._log is None:
-            return "it left no log"
+            return []
         self._log.seek(0)
-        text = " ".join(self._log.read().decode("utf-8", "replace").split())
-        return text[-_TAIL_CHARS:] or "it left no log"
+        return self._log.read().decode("utf-8", "replace").splitlines()
 
     def _discard(self) -> None:
         if self._process is not None:

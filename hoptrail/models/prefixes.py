@@ -8,6 +8,7 @@ are sent.
 
 import hashlib
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ __all__ = ["PrefixSlots", "prefix_folder", "prefix_key"]
 
 _KEPT_FILES = 16
 _MIN_CHARS = 400
+_DRAFT_S = 3600.0
 
 ReadPrefix = Callable[[int], Awaitable[object]]
 """Has the server read the beginning alone into the slot of this number."""
@@ -117,5 +119,6 @@ class PrefixSlots:
 
 def _tidy() -> None:
     files = sorted(prefix_folder().glob("*.kv"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in files[_KEPT_FILES:]:
+    abandoned = [file for file in prefix_folder().glob("*.draft") if file.stat().st_mtime < time.time() - _DRAFT_S]
+    for file in files[_KEPT_FILES:] + abandoned:
         file.unlink(missing_ok=True)

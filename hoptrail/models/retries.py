@@ -2,8 +2,10 @@
 
 Tried again: connection errors, timeouts while connecting or reading, and the statuses 408, 409, 429 and 5xx. The wait is the
 endpoint's `Retry-After` (seconds or a date) where it gives one, else exponential with jitter; both end at a minute.
+Once an answer has begun nothing is tried again: what breaks or stalls within it is the caller's to see.
 """
 
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ import httpx2
 import openai
 from pydantic_ai import exceptions as ai
 from pydantic_ai.retries import AsyncHTTPX2TenacityTransport, RetryConfig, wait_retry_after
-from tenacity import RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from hoptrail.errors import HoptrailError, ModelAccessError, ModelError, ModelUnavailableError
 
@@ -21,7 +23,9 @@ __all__ = ["RetryNotice", "retry_observer", "retrying_transport", "translate"]
 MAX_WAIT_S = 60.0
 _AGAIN = frozenset({408, 409, 429})
 _SERVER_ERROR = 500
-_MESSAGE_CHARS = 300
+_BAD_REQUEST = 400
+_REASON_CHARS = 120
+_KEY = re.compile(r"(?i)\bbearer\s+\S+|\bsk-[\w*.-]+")
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ retry_observer: ContextVar[Callable[[RetryNotice], None] | None] = ContextVar("r
 def retrying_transport(attempts: int, wrapped: httpx2.AsyncBaseTransport | None = None) -> AsyncHTTPX2TenacityTransport:
     """A transport that sends a request up to `attempts` times."""
     config = RetryConfig(
-        retry=retry_if_exception_type((httpx2.HTTPStatusError, httpx2.TransportError)),
+        retry=retry_if_exception(_may_pass),
         wait=wait_retry_after(wait_random_exponential(multiplier=0.5, max=MAX_WAIT_S), max_wait=MAX_WAIT_S),
         stop=stop_after_attempt(attempts),
         before_sleep=_notify,
@@ -52,6 +56,12 @@ def retrying_transport(attempts: int, wrapped: httpx2.AsyncBaseTransport | None 
 def _raise_for_retry(response: httpx2.Response) -> None:
     if response.status_code in _AGAIN or response.status_code >= _SERVER_ERROR:
         response.raise_for_status()
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether the same request may fare better; one that cannot even be written never does."""
+    hopeless = (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)
+    return isinstance(error, httpx2.HTTPStatusError | httpx2.TransportError) and not isinstance(error, hopeless)
 
 
 def _notify(state: RetryCallState) -> None:
@@ -73,7 +83,8 @@ def translate(error: Exception, model: str) -> HoptrailError:
         return _of_status(status, error, model)
     if _is_outage(error):
         return ModelUnavailableError(
-            f"Model {model} cannot be reached ({_root(error)}): check HOPTRAIL_BASE_URL and that the endpoint is up."
+            f"Model {model} cannot be reached{_place(error)} ({_root(error)}): "
+            "check HOPTRAIL_BASE_URL and that the endpoint is up."
         )
     if isinstance(error, ai.UserError):
         return ModelAccessError(f"Model {model} cannot be called: {_line(error)}")
@@ -82,14 +93,22 @@ def translate(error: Exception, model: str) -> HoptrailError:
 
 def _of_status(status: int, error: Exception, model: str) -> ModelError:
     if status in {401, 403}:
-        return ModelAccessError(f"The endpoint of model {model} refused the key (HTTP {status}): set HOPTRAIL_API_KEY.")
+        return ModelAccessError(
+            f"The endpoint of model {model}{_place(error)} refused the key (HTTP {status}): set HOPTRAIL_API_KEY."
+        )
     if status == 404:  # noqa: PLR2004 - an HTTP status
         return ModelAccessError(
-            f"The endpoint knows no model {model} or no such path (HTTP 404): check HOPTRAIL_MODEL and HOPTRAIL_BASE_URL."
+            f"The endpoint{_place(error)} knows no model {model} or no such path (HTTP 404): "
+            "check HOPTRAIL_MODEL and HOPTRAIL_BASE_URL."
         )
     if status in _AGAIN or status >= _SERVER_ERROR:
         return ModelUnavailableError(
-            f"The endpoint of model {model} still answered HTTP {status} after every retry: try again later."
+            f"The endpoint of model {model}{_place(error)} still answered HTTP {status} after every retry: try again later."
+        )
+    if _is_too_long(status, error):
+        return ModelAccessError(
+            f"The request is longer than the context window of model {model} ({_line(error)}): "
+            "lower HOPTRAIL_PASSAGES_PER_STEP or set HOPTRAIL_MODEL to one with a larger window."
         )
     return ModelAccessError(f"The endpoint refused the request to model {model} (HTTP {status}): {_line(error)}")
 
@@ -114,6 +133,21 @@ def _status(error: Exception) -> int | None:
     return None
 
 
+def _is_too_long(status: int, error: Exception) -> bool:
+    if any(isinstance(link, ai.ModelContextWindowExceededError) for link in _chain(error)):
+        return True
+    return status == _BAD_REQUEST and re.search(r"context[ _](length|window|size)", str(error)) is not None
+
+
+def _place(error: Exception) -> str:
+    """` at ORIGIN`, of the endpoint that was asked; a URL's user and path may hold a key."""
+    for link in reversed(_chain(error)):
+        request = getattr(link, "_request", None) or getattr(link, "request", None)
+        if isinstance(request, httpx2.Request):
+            return f" at {request.url.scheme}://{request.url.netloc.decode('ascii')}"
+    return ""
+
+
 def _is_outage(error: Exception) -> bool:
     kinds = (httpx2.TransportError, openai.APIConnectionError, ai.ModelConnectionError, ai.ModelTimeoutError, OSError)
     return any(isinstance(link, kinds) for link in _chain(error))
@@ -126,4 +160,4 @@ def _root(error: Exception) -> str:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:_MESSAGE_CHARS]
+    return _KEY.sub("[key]", " ".join(str(error).split()))[:_REASON_CHARS]
