@@ -36,36 +36,52 @@ Case = Callable[[], Awaitable[None]]
 # -- hoptrail ---------------------------------------------------------------------------------------------------------
 
 
-def hoptrail_case(dependencies: list[tuple[int, ...]], seconds: list[float]) -> Case:
+def hoptrail_case(dependencies: list[tuple[int, ...]], seconds: list[float], *, with_tool: bool = False) -> Case:
+    """The executor over the runtime's own `StepRunner`; `with_tool` adds a retrieval by a tool that does nothing."""
+    from hoptrail.client import Hoptrail
+    from hoptrail.config import Settings
+    from hoptrail.planners.single import SinglePlanner
     from hoptrail.runtime.answer import StepResult
-    from hoptrail.runtime.events import StepAnswered, StepBound, StepReady
     from hoptrail.runtime.executor import execute
-    from hoptrail.runtime.log import EventLog
-    from hoptrail.runtime.memory import slot_values
     from hoptrail.runtime.plan import Plan, Step
-    from hoptrail.runtime.slots import bind
+    from hoptrail.runtime.steps import StepRunner
+    from hoptrail.tools.base import Evidence
+    from hoptrail.tools.registry import ToolRegistry
 
-    steps = [Step(id=i, question=f"q{i}", depends_on=parents) for i, parents in enumerate(dependencies)]
-    plan = Plan(question="q", steps=tuple(steps))
+    class NoTool:
+        name, description = "text", "Finds nothing."
+
+        async def retrieve(self, query, *, k, **_):
+            return Evidence(query=query, tool=self.name)
+
+    plan = Plan(
+        question="q", steps=tuple(Step(id=i, question=f"q{i}", depends_on=p) for i, p in enumerate(dependencies))
+    )
+    settings = Settings.load(fallback_tools=("text",))
+
+    async def answer_step(run, step, question, evidence):
+        if seconds[step.id]:
+            await asyncio.sleep(seconds[step.id])
+        return StepResult(id=step.id, question=question, answer="a")
+
+    class NoRetriever:
+        async def retrieve(self, query, **_):
+            return Evidence(query=query, tool="text")
 
     async def case() -> None:
         kept = []
-        log = EventLog("run", [kept.append])
-
-        async def run_step(step, results):
-            log.emit(StepReady, step=step.id)
-            values = slot_values(step, results)
-            question = bind(step.question, values)
-            log.emit(StepBound, step=step.id, question=question, values=values)
-            if seconds[step.id]:
-                await asyncio.sleep(seconds[step.id])
-            log.emit(StepAnswered, step=step.id, answer="a", summary="", citations=())
-            return StepResult(id=step.id, question=question, answer="a")
-
-        await execute(plan, run_step)
-        assert len(kept) == 3 * len(steps)
+        hop = Hoptrail(settings, ToolRegistry([NoTool()]), sinks=[kept.append])
+        run = hop.prepare("q", planner=SinglePlanner()).context
+        if not with_tool:
+            run.retriever = NoRetriever()
+        await execute(plan, StepRunner(run, answer_step), results=run.results)
+        assert len(kept) == (5 if with_tool else 3) * len(plan.steps)
 
     return case
+
+
+def hoptrail_tool_case(dependencies: list[tuple[int, ...]], seconds: list[float]) -> Case:
+    return hoptrail_case(dependencies, seconds, with_tool=True)
 
 
 # -- bare anyio -------------------------------------------------------------------------------------------------------
@@ -236,6 +252,7 @@ def workflows_case(dependencies: list[tuple[int, ...]], seconds: list[float]) ->
 
 SYSTEMS = {
     "hoptrail": hoptrail_case,
+    "hoptrail, one tool call": hoptrail_tool_case,
     "anyio (bare)": anyio_case,
     "pydantic_graph": pydantic_graph_case,
     "LangGraph": langgraph_case,

@@ -65,17 +65,32 @@ class _Execution:
             tasks.start_soon(self._run, step, tasks)
 
     async def _run(self, step: Step, tasks: TaskGroup) -> None:
-        result = await self._run_step(step, self._results)
-        self._results[step.id] = result
-        for dependent in self._dependents.pop(step.id, ()):
+        """Run `step`, and one of the steps it was the last to hold up in the same task; the others get their own."""
+        current: Step | None = step
+        while current is not None:
+            result = await self._run_step(current, self._results)
+            self._results[current.id] = result
+            ready = self._released(current.id)
+            current = ready.pop() if ready and self._extend is None else None
+            for other in ready:
+                tasks.start_soon(self._run, other, tasks)
+            if self._extend is not None:
+                await self._grow(result, tasks, self._extend)
+
+    def _released(self, ended: int) -> list[Step]:
+        """The steps whose last predecessor was `ended`."""
+        ready = []
+        for dependent in self._dependents.pop(ended, ()):
             self._waiting[dependent.id] -= 1
             if not self._waiting[dependent.id]:
                 del self._waiting[dependent.id]
-                tasks.start_soon(self._run, dependent, tasks)
-        if self._extend is not None:
-            # One at a time: two steps that end together must not both continue the plan with the same ids.
-            async with self._growing:
-                steps = await self._extend(self.plan, result)
-                if steps:
-                    self.plan = self.plan.extended(steps)
-                    self._add(steps, tasks)
+                ready.append(dependent)
+        return ready
+
+    async def _grow(self, result: StepResult, tasks: TaskGroup, extend: Extend) -> None:
+        # One at a time: two steps that end together must not both continue the plan with the same ids.
+        async with self._growing:
+            steps = await extend(self.plan, result)
+            if steps:
+                self.plan = self.plan.extended(steps)
+                self._add(steps, tasks)
