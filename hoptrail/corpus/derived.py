@@ -51,22 +51,23 @@ class DerivedIndex:
             state = self._state()
             if self._revision is not None and (self._revision == state.revision or not (state.settled or unsettled)):
                 return
-            if not self._usable(state.revision):
-                state = self._build_today()
-            self._revision = state.revision
+            if self._usable(state.revision):
+                self._revision = state.revision
+            else:
+                self._build_today()
 
     def tidy(self) -> None:
         """Remove the indexes of former revisions, and drafts that a kill left behind."""
         with self._builder():
             self._tidy(self._state())
 
-    def _build_today(self) -> State:
+    def _build_today(self) -> None:
         with self._builder(), self._store.reading() as rows:
             state = rows.state()
             if not self._usable(state.revision):
                 self._make(state.revision, rows)
-                self._tidy(state)
-            return state
+            self._revision = state.revision
+            self._tidy(state)
 
     def _tidy(self, state: State) -> None:
         # While a writer is at work, other processes still answer from the index of an earlier revision.

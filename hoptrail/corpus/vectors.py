@@ -33,6 +33,7 @@ class VectorIndex:
 
     def __init__(self, folder: Path, store: Store) -> None:
         self._derived = DerivedIndex(folder, store, load=self._load, build=_build)
+        self._store = store
         self._in_use: tuple[Any, int] | None = None
         self._clients: list[Any] = []
         self._turn = threading.Lock()
@@ -54,14 +55,29 @@ class VectorIndex:
         if self._in_use is None:
             raise CorpusError("The corpus is closed: open it again to search it.")
         collection, size = self._in_use
-        # A few more than asked for, so that ties at the edge are decided by id and not by the index.
-        wanted = min(k + _EXTRA, size)
-        if k <= 0 or not wanted or not np.isfinite(vector).all():
+        if k <= 0 or not size or not np.isfinite(vector).all():
             return []
-        found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
-        pairs = zip(found["ids"][0], found["distances"][0], strict=True)
-        ranked = [(key, round(1.0 - float(distance), _DIGITS)) for key, distance in pairs if np.isfinite(distance)]
-        return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:k]
+        # More than asked for, so that ties at the edge are decided by id and not by the index.
+        wanted = min(k + _EXTRA, size)
+        while True:
+            found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
+            ids, distances = found["ids"][0], found["distances"][0]
+            if len(ids) < wanted:
+                return self._scan(vector, k)
+            ranked = _ranked(ids, 1.0 - np.asarray(distances, dtype=np.float64), k)
+            if wanted == size or ranked[-1][1] > _rounded(1.0 - distances[-1]):
+                return ranked
+            wanted = min(wanted * 4, size)
+
+    def _scan(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
+        """Search without the graph: where many vectors are equal, it does not reach all of them."""
+        unit = vector / max(float(np.linalg.norm(vector)), 1e-12)
+        best: list[tuple[str, float]] = []
+        with self._store.reading() as rows:
+            for ids, matrix in rows.iter_vectors(_BATCH):
+                here = _ranked(ids, (matrix @ unit).astype(np.float64), k)
+                best = sorted([*best, *here], key=_order)[:k]
+        return best
 
     def close(self) -> None:
         """Let go of Chroma's files; may be called twice."""
@@ -91,6 +107,18 @@ class VectorIndex:
             while len(self._clients) > 2:  # noqa: PLR2004 - today's and the former
                 self._clients.pop(0).close()
         return True
+
+
+def _ranked(ids: list[str], cosines: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
+    return sorted(((key, _rounded(cosine)) for key, cosine in zip(ids, cosines, strict=True)), key=_order)[:k]
+
+
+def _rounded(cosine: float) -> float:
+    return round(float(cosine), _DIGITS)
+
+
+def _order(pair: tuple[str, float]) -> tuple[float, str]:
+    return -pair[1], pair[0]
 
 
 def _answers(collection: Any) -> bool:
