@@ -131,7 +131,8 @@ def make_environment(folder: Path) -> None:
 
 
 def install(folder: Path, *what: str) -> None:
-    command = ("-m", "pip", "install", "--progress-bar", "off", "--disable-pip-version-check")
+    # Python compiles what it imports; compiling all that is installed would take longer than the rest.
+    command = ("-m", "pip", "install", "--no-compile", "--progress-bar", "off", "--disable-pip-version-check")
     run_quietly(tool("python", folder), *command, "--constraint", str(CONSTRAINTS), *what)
 
 

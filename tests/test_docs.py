@@ -6,7 +6,6 @@ import inspect
 import re
 import shlex
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -17,8 +16,6 @@ from typer.main import get_command
 
 from hoptrail.cli import app
 from hoptrail.config import Settings
-from hoptrail.corpus.indexing import index
-from hoptrail.models.base import Embedder
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -65,17 +62,10 @@ async def run_block(block: Block, names: dict[str, Any]) -> None:
         await result
 
 
-@pytest.fixture(scope="module")
-def sample_corpus(sample: Path, encoder: Callable[[], Embedder], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("docs") / "corpus"
-    index([sample / "passages.jsonl.gz"], folder, encoder)
-    return folder
-
-
 @pytest.fixture
-def reader_folder(sample_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def reader_folder(mini_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a reader of the pages stands: `my-corpus` is there, and a model that answers anything at once."""
-    shutil.copytree(sample_corpus, tmp_path / "my-corpus")
+    shutil.copytree(mini_corpus, tmp_path / "my-corpus")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOPTRAIL_MODEL", "test")  # pydantic-ai's own model for tests
     return tmp_path
