@@ -50,11 +50,17 @@ class GoldPlanner:
         return Draft(results[len(plan.steps) - 1].answer)
 
 
+def _in_words(question: str) -> str:
+    """`subject >> relation`, as MuSiQue writes hops taken from a graph, as the words "relation subject"."""
+    subject, marked, relation = question.partition(">>")
+    return f"{relation.strip()} {subject.strip()}" if marked else question
+
+
 def gold_plan(question: Question, *, bound: bool = True) -> Plan:
     """The decomposition of `question` as a plan; `#n` becomes a slot, or is taken out where not `bound`."""
     steps = []
     for number, hop in enumerate(question.decomposition):
-        text = _REFERENCE.sub(lambda m: f"<dep:{int(m[1]) - 1}>", hop.question)
+        text = _REFERENCE.sub(lambda m: f"<dep:{int(m[1]) - 1}>", _in_words(hop.question))
         needed = tuple(sorted(slots(text)))
         steps.append(Step(id=number, question=text if bound else remove_slots(text) or hop.question, depends_on=needed))
     return Plan(question=question.question, steps=tuple(steps))
