@@ -110,10 +110,15 @@ def _from_hub(spec: ModelSpec, work: Path, tell: Progress) -> Path | None:
     partial = work / "hub.partial"
     host = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     url = f"{host}/{spec.repository}/resolve/main/{spec.filename}"
-    try:
-        _download(url, partial, spec, tell)
-    except (httpx2.HTTPError, httpx2.InvalidURL):
-        return None
+    while (start := _size(partial)) != spec.size:
+        try:
+            _download(url, partial, start, spec, tell)
+            break
+        except httpx2.HTTPError:
+            if _size(partial) <= start:
+                return None
+        except httpx2.InvalidURL:
+            return None
     if _digest(partial) == spec.sha256:
         return partial
     # Not the pinned file, perhaps a newer revision: the archives still have the pinned one.
@@ -121,10 +126,12 @@ def _from_hub(spec: ModelSpec, work: Path, tell: Progress) -> Path | None:
     return None
 
 
-def _download(url: str, partial: Path, spec: ModelSpec, tell: Progress) -> None:
-    start = partial.stat().st_size if partial.exists() else 0
-    if start == spec.size:
-        return
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _download(url: str, partial: Path, start: int, spec: ModelSpec, tell: Progress) -> None:
+    """Append from byte `start`, or begin again where the hub gives no ranges; a file too long is not read to its end."""
     headers = {"Range": f"bytes={start}-"} if start else {}
     with httpx2.stream("GET", url, headers=headers, timeout=_HUB_TIMEOUT, follow_redirects=True) as response:
         response.raise_for_status()
@@ -134,6 +141,8 @@ def _download(url: str, partial: Path, spec: ModelSpec, tell: Progress) -> None:
             for chunk in response.iter_bytes(_CHUNK):
                 file.write(chunk)
                 done += len(chunk)
+                if done > spec.size:
+                    return
                 tell(done, spec.size, "from the hub")
 
 

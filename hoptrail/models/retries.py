@@ -142,7 +142,7 @@ def _is_too_long(status: int, error: Exception) -> bool:
 def _place(error: Exception) -> str:
     """` at ORIGIN`, of the endpoint that was asked; a URL's user and path may hold a key."""
     for link in reversed(_chain(error)):
-        request = getattr(link, "_request", None) or getattr(link, "request", None)
+        request = vars(link).get("_request") or vars(link).get("request")
         if isinstance(request, httpx2.Request):
             return f" at {request.url.scheme}://{request.url.netloc.decode('ascii')}"
     return ""

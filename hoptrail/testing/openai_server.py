@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from http.client import responses
 from types import TracebackType
 from typing import Any, Literal, Self
+from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import ByteStream, SocketAttribute, SocketStream
@@ -145,6 +146,7 @@ class ScriptedOpenAI:
         self._key = api_key
         self._stack = AsyncExitStack()
         self._faults: list[Exception] = []
+        self._ended = anyio.Event()
 
     async def __aenter__(self) -> Self:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
@@ -164,6 +166,11 @@ class ScriptedOpenAI:
         await self._stack.aclose()
         if self._faults and error is None:
             raise self._faults[0]
+
+    async def idle(self) -> None:
+        """Return when no request is open; within `anyio.fail_after` this checks that callers leave when they should."""
+        while self.in_flight:
+            await self._ended.wait()
 
     async def _connected(self, stream: SocketStream) -> None:
         async with stream:
@@ -204,6 +211,8 @@ class ScriptedOpenAI:
                 tasks.cancel_scope.cancel()
         finally:
             self.in_flight -= 1
+            self._ended.set()
+            self._ended = anyio.Event()
 
     async def _watch(self, stream: SocketStream, request: Received, scope: anyio.CancelScope) -> None:
         """Stop answering when the client closes its end."""
@@ -228,7 +237,7 @@ def _head(raw: bytes) -> tuple[str, str, dict[str, str]]:
     first, *lines = raw.decode("latin-1").split("\r\n")
     method, target, _version = first.split(" ")
     pairs = (line.split(":", 1) for line in lines if line)
-    return method, target.partition("?")[0], {name.strip().lower(): value.strip() for name, value in pairs}
+    return method, urlsplit(target).path, {name.strip().lower(): value.strip() for name, value in pairs}
 
 
 async def _reply(stream: ByteStream, body: dict[str, Any], reply: Reply) -> None:

@@ -104,8 +104,8 @@ def test_a_long_text_is_the_mean_of_its_head_and_the_whole(embedder: Embedder) -
     # The head is cut by tokens, the copy here by words, hence not to the last digit.
     assert float((embedder.encode([start + end]) @ mean.T)[0, 0]) > 0.99
     assert float((embedder.encode([start + end]) @ whole.T)[0, 0]) < 0.999
-    mixed = embedder.encode(["short", start + end, "another"])
-    np.testing.assert_allclose(mixed, np.vstack([embedder.encode([t]) for t in ("short", start + end, "another")]), atol=1e-5)
+    texts = ["short", start + end, "another"]
+    np.testing.assert_allclose(embedder.encode(texts), np.vstack([embedder.encode([t]) for t in texts]), atol=1e-5)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
