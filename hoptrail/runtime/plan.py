@@ -6,7 +6,7 @@ import rustworkx as rx
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from hoptrail.errors import PlanError
-from hoptrail.runtime.slots import slots
+from hoptrail.runtime.slots import inert, slots
 
 __all__ = ["Plan", "Step"]
 
@@ -54,12 +54,12 @@ class Plan(BaseModel):
     @classmethod
     def single(cls, question: str, tool: str | None = None) -> "Plan":
         """The plan that asks `question` itself in one step."""
-        return cls(question=question, steps=(Step(id=0, question=question, tool=tool),))
+        return cls(question=question, steps=(Step(id=0, question=inert(question), tool=tool),))
 
     @property
     def is_single(self) -> bool:
         """Whether this is the single-step plan of its own question."""
-        return len(self.steps) == 1 and self.steps[0].question == self.question
+        return len(self.steps) == 1 and self.steps[0].question == inert(self.question)
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-__all__ = ["bind", "canonical_slots", "remove_slots", "slot_value", "slots"]
+__all__ = ["bind", "canonical_slots", "inert", "remove_slots", "slot_value", "slots"]
 
 _SLOT = re.compile(r"<dep:(0|[1-9][0-9]{0,5})>")
 _LOOSE_SLOT = re.compile(r"<\s*dep\s*:\s*(?:step\s*)?([0-9]{1,6})\s*>", re.IGNORECASE)
@@ -37,6 +37,11 @@ def remove_slots(text: str, keep: Mapping[int, int] | None = None) -> str:
 def canonical_slots(text: str) -> str:
     """`text` with near misses of the slot syntax (`<Dep: 1>`, `<dep:step1>`) in their exact form."""
     return _LOOSE_SLOT.sub(lambda match: f"<dep:{int(match[1])}>", text)
+
+
+def inert(text: str) -> str:
+    """`text` with what looks like a slot made plain text: a user's question has none, whatever it says."""
+    return _SLOT.sub(lambda match: f"(dep:{match[1]})", text)
 
 
 def slot_value(answer: str) -> str:

@@ -112,6 +112,20 @@ async def test_an_answer_that_looks_like_a_slot_stays_text() -> None:
     assert answer.steps[2].question == "c <dep:1> {0} $1?"
 
 
+@pytest.mark.parametrize("planner", ["dag", "single"])
+@pytest.mark.parametrize("planned", ["prose", plan_reply(("What is <dep:0>?", []))])
+async def test_a_question_that_looks_like_a_slot_is_asked(planner: str, planned: Any) -> None:
+    def reply(name: str, user: str) -> Any:
+        return planned if name == "plan" else final_reply("x") if name == "synthesis" else step_reply("x")
+
+    for overrides in ({}, {"max_calls": 0}, {"run_deadline_s": 0.0001}):
+        sink = RecordingSink()
+        answer = await open_hop(reply, sink=sink, **overrides).ask("What is <dep:0>?", planner=planner)
+        assert answer.question == "What is <dep:0>?"
+        assert answer.text in {"x", NOT_FOUND}
+        check_log(sink.events)
+
+
 async def test_the_next_tool_takes_over() -> None:
     sink = RecordingSink()
 
