@@ -42,7 +42,7 @@ class EmbeddedModel(WrapperModel):
             async with self._slot(messages) as slot:
                 return await self._read(messages, _in_slot(model_settings, slot), model_request_parameters)
         except Exception:
-            if self._server.running:
+            if not await self._server.died():
                 raise
         async with self._slot(messages) as slot:
             return await self._read(messages, _in_slot(model_settings, slot), model_request_parameters)

@@ -19,6 +19,7 @@ __all__ = ["LlamaServer"]
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 3.0
+DYING_S = 0.5
 _POLL_S = 0.05
 _REASON_CHARS = 200
 
@@ -54,6 +55,13 @@ class LlamaServer:
     def running(self) -> bool:
         """Whether the child is alive."""
         return self._process is not None and self._process.poll() is None
+
+    async def died(self) -> bool:
+        """Whether the child is dead or dying: its connections break a moment before its process is gone."""
+        with anyio.move_on_after(DYING_S):
+            while self.running:  # noqa: ASYNC110 - a process can only be polled
+                await anyio.sleep(_POLL_S)
+        return not self.running
 
     @property
     def pid(self) -> int | None:
