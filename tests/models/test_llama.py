@@ -32,8 +32,8 @@ from hoptrail.models.pull import locate
 
 pytestmark = [pytest.mark.embedded_llm, pytest.mark.timeout(300)]
 
-GONE_S = 2.0
-"""An idle machine needs 0.02 to 0.2 s, a busy one more; what is not cancelled goes on for half a minute."""
+GONE_S = 0.5
+"""What the design promises: nothing is in flight this long after a cancellation, on a machine that is not overloaded."""
 
 LONG = "The river rises in the northern hills and flows past the old mill town to the sea. " * 150
 
@@ -91,6 +91,13 @@ class Watch:
         began = anyio.current_time()
         await self.until_busy(count)
         return anyio.current_time() - began
+
+
+async def patience(model: LanguageModel) -> float:
+    """How long a cancelled request may go on: what is promised, and what this machine now needs for some batches."""
+    began = anyio.current_time()
+    await model_request(model.model, ask(f"{began} {LONG[:100]}"), model_settings=tokens(2))
+    return GONE_S + 3 * (anyio.current_time() - began)
 
 
 def ask(text: str, instructions: str | None = None) -> list[Any]:
@@ -160,23 +167,27 @@ async def test_a_cancelled_answer_stops(spec: ModelSpec, states: Path, streamed:
                 pass
 
     async with opened(spec) as (model, watch), anyio.create_task_group() as tasks:
+        limit = await patience(model)
         tasks.start_soon(call, model)
         await watch.until_busy(1)
         await anyio.sleep(0.3)
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             took = await watch.time_until_busy(0)
-    assert took < GONE_S
+    print(f"stopped after {took:.2f} s of {limit:.2f}")
+    assert took < limit
 
 
 async def test_a_request_cancelled_while_its_prompt_is_read_stops(spec: ModelSpec, states: Path) -> None:
     async with opened(spec) as (model, watch), anyio.create_task_group() as tasks:
+        limit = await patience(model)
         tasks.start_soon(model_request, model.model, ask(LONG))
         await watch.until_busy(1)
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             took = await watch.time_until_busy(0)
-    assert took < GONE_S
+    print(f"stopped after {took:.2f} s of {limit:.2f}")
+    assert took < limit
 
 
 async def test_cancelling_one_leaves_the_others(spec: ModelSpec, states: Path) -> None:
@@ -190,12 +201,13 @@ async def test_cancelling_one_leaves_the_others(spec: ModelSpec, states: Path) -
             ended.append(await model_request(model.model, ask(text), model_settings=settings))
 
     async with opened(spec) as (model, watch), anyio.create_task_group() as tasks:
+        limit = await patience(model)
         for number, scope in enumerate(scopes):
             tasks.start_soon(call, model, scope, number)
         await watch.until_busy(3)
         scopes[1].cancel()
         took = await watch.time_until_busy(2)
-    assert took < GONE_S
+    assert took < 3 * limit  # the others take their share of each batch
     assert len(ended) == 2
 
 
