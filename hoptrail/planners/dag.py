@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from hoptrail.errors import ModelOutputError, PlanError, ToolError
-from hoptrail.prompts.plan import render_plan
+import anyio
+
+from hoptrail.errors import HoptrailError, ModelOutputError, PlanError, ToolError
+from hoptrail.prompts.plan import PlanOutput, render_plan
 from hoptrail.prompts.synthesis import render_synthesis
 from hoptrail.runtime.answer import StepResult
 from hoptrail.runtime.context import Draft, RunContext
@@ -24,13 +26,16 @@ class DagPlanner:
 
     async def plan(self, run: RunContext) -> Plan:
         """The model's plan, repaired where it breaks rules; the single-step plan where it is unusable."""
-        passages = await self._initial_evidence(run)
         settings = run.settings
         tools = run.retriever.tools.describe()
         guided = (await run.caller.ready()).guided
-        request = render_plan(run.question, passages, tools, max_steps=settings.max_steps, guided=guided)
         try:
-            output = await run.caller.ask(request, attempts=1)
+            if guided:
+                output = await self._plan_beside_retrieval(run, tools)
+            else:
+                passages = await self._initial_evidence(run)
+                request = render_plan(run.question, passages, tools, max_steps=settings.max_steps, guided=False)
+                output = await run.caller.ask(request, attempts=1)
             raw = RawPlan.model_validate({"summary": output.summary, "steps": output.steps})
             run.initial_summary = " ".join(raw.summary.split())
             repaired = repair_plan(raw, run.question, tools=run.retriever.tools.names, max_steps=settings.max_steps)
@@ -40,6 +45,29 @@ class DagPlanner:
         if repaired.repairs:
             run.log.emit(PlanRepaired, repairs=repaired.repairs)
         return repaired.plan
+
+    async def _plan_beside_retrieval(self, run: RunContext, tools: list[tuple[str, str]]) -> PlanOutput:
+        """Ask a small model, which is shown no passages when it plans, while they are being retrieved."""
+        request = render_plan(run.question, (), tools, max_steps=run.settings.max_steps, guided=True)
+        # Kept until both have ended: out of the group they would come as a group of errors.
+        errors: list[HoptrailError] = []
+
+        async def retrieve() -> None:
+            try:
+                await self._initial_evidence(run)
+            except HoptrailError as error:
+                errors.insert(0, error)
+
+        output = PlanOutput()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(retrieve)
+            try:
+                output = await run.caller.ask(request, attempts=1)
+            except HoptrailError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return output
 
     async def _initial_evidence(self, run: RunContext) -> list[tuple[str, str]]:
         try:

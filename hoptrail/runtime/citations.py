@@ -14,7 +14,7 @@ from semantic_text_splitter import TextSplitter
 from hoptrail.runtime.answer import Citation, StepResult
 from hoptrail.tools.base import Hit
 
-__all__ = ["number_citations", "supporting"]
+__all__ = ["content_words", "number_citations", "supporting"]
 
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset(
@@ -59,37 +59,38 @@ def number_citations(steps: Sequence[StepResult], answer: str) -> tuple[Citation
     return tuple(citations.values())
 
 
-def _words(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
+    """The words of `text` that carry meaning, folded to lower case, in order."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return [word for word in _WORD.findall(folded) if word not in _COMMON]
 
 
 def _holds(hit: Hit, answer: str) -> bool:
-    wanted = _words(answer)
+    wanted = content_words(answer)
     if not wanted:
         return False
-    return f" {' '.join(wanted)} " in f" {' '.join(_words(f'{hit.title} {hit.text}'))} "
+    return f" {' '.join(wanted)} " in f" {' '.join(content_words(f'{hit.title} {hit.text}'))} "
 
 
 def _supports(hit: Hit, answer: str, summary: str) -> bool:
     if _holds(hit, answer):
         return True
-    held = set(_words(f"{hit.title} {hit.text}"))
+    held = set(content_words(f"{hit.title} {hit.text}"))
     return any(_share(held, text) >= _MIN_SHARE for text in (answer, summary))
 
 
 def _share(held: set[str], text: str) -> float:
-    wanted = set(_words(text))
+    wanted = set(content_words(text))
     return len(wanted & held) / len(wanted) if wanted else 0.0
 
 
 def _quote(hit: Hit, answer: str, question: str) -> str:
     """The sentence of the passage that shares most with the answer, then with the question."""
     sentences = TextSplitter(_QUOTE_CHARS).chunks(hit.text) or [hit.text]
-    wanted, asked = set(_words(answer)), set(_words(question))
+    wanted, asked = set(content_words(answer)), set(content_words(question))
 
     def rank(sentence: str) -> tuple[int, int]:
-        words = set(_words(sentence))
+        words = set(content_words(sentence))
         return len(words & wanted), len(words & asked)
 
     return max(sentences, key=rank)

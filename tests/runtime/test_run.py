@@ -7,7 +7,14 @@ import anyio
 import pytest
 from helpers import check_log, final_reply, open_hop, plan_reply, question_of, step_reply
 
-from hoptrail.errors import HoptrailError, ModelAccessError, QuestionError, UnknownPlannerError, UnknownToolError
+from hoptrail.errors import (
+    CorpusMismatchError,
+    HoptrailError,
+    ModelAccessError,
+    QuestionError,
+    UnknownPlannerError,
+    UnknownToolError,
+)
 from hoptrail.models.retries import translate
 from hoptrail.prompts.step import STEP
 from hoptrail.runtime.answer import NOT_FOUND
@@ -329,3 +336,26 @@ def test_errors_are_one_line_without_the_key() -> None:
     error = translate(OSError("no\nroute\nsk-secret" * 100), "m")
     assert "\n" not in str(error)
     assert len(str(error)) < 600
+
+
+@pytest.mark.parametrize("guided", [True, False])
+async def test_what_no_fallback_can_mend_is_told_as_it_is(guided: bool) -> None:
+    def find(query: str) -> list[str]:
+        raise CorpusMismatchError("corpus", "embedding_model", stored="a", given="b")
+
+    with pytest.raises(CorpusMismatchError, match="embedding_model 'a'"):
+        await open_hop(two_hops, FakeTool("text", find), guided=guided).ask("Q?")
+
+
+async def test_a_small_model_plans_while_the_first_retrieval_runs() -> None:
+    sink = RecordingSink()
+
+    async def find(query: str) -> list[str]:
+        await anyio.sleep(0.05)
+        return passages(query)
+
+    answer = await open_hop(two_hops, FakeTool("text", find), sink=sink, guided=True).ask("Q?")
+    assert answer.text == "Voss"
+    assert sink.types()[1:3] in (["model.started", "tool.started"], ["tool.started", "model.started"])
+    assert (await open_hop(lambda name, user: "prose", guided=True).ask("Q?")).plan.is_single
+    check_log(sink.events)
