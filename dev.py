@@ -35,7 +35,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 TORCH = "torch==2.13.0"
 SAMPLE = ROOT / "hoptrail" / "data" / "sample"
 DEMO_CORPUS = ROOT / "demo-corpus"
-DEMO_QUESTION = "Where was the wife of Alexander Pollock Moore born?"
+DEMO_QUESTION = "Where was the husband of Octavie Coudreau born?"
 MADE_HERE = (
     VENV,
     DEMO_CORPUS,

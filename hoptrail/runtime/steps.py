@@ -11,7 +11,6 @@ from hoptrail.runtime.citations import supporting
 from hoptrail.runtime.context import RunContext
 from hoptrail.runtime.events import StepAnswered, StepBound, StepFailed, StepReady
 from hoptrail.runtime.memory import memory, slot_values
-from hoptrail.runtime.packing import packed
 from hoptrail.runtime.plan import Step
 from hoptrail.runtime.slots import bind, slot_value
 from hoptrail.tools.base import Evidence
@@ -75,7 +74,7 @@ async def answer_from_evidence(run: RunContext, step: Step, question: str, evide
     if not evidence.hits and not notes:
         return StepResult(id=step.id, question=question, tool=evidence.tool)
     guided = (await run.caller.ready()).guided
-    passages = [(hit.title, packed(hit.text, question) if guided else hit.text) for hit in evidence.hits]
+    passages = [(hit.title, hit.text) for hit in evidence.hits]
     request = render_step(question, passages, notes, guided=guided)
     # The answer of a single-step plan is the run's answer, so it is streamed as such.
     on_text = run.tell if run.plan is not None and run.plan.is_single else None

@@ -20,7 +20,6 @@ from hoptrail.runtime.context import Draft
 from hoptrail.runtime.executor import execute
 from hoptrail.runtime.fold import answer_from_events
 from hoptrail.runtime.outputs import parse_output, partial_text
-from hoptrail.runtime.packing import packed
 from hoptrail.runtime.plan import Plan, Step
 from hoptrail.runtime.trace import read_trace
 from hoptrail.testing.doubles import RecordingSink
@@ -196,22 +195,3 @@ async def test_a_trace_with_a_torn_end_is_read_up_to_it(tmp_path: Path) -> None:
     file.write_bytes(data.split(b"\n", 1)[1])
     with pytest.raises(TraceError, match="line 1"):
         read_trace(file)
-
-
-def test_a_long_passage_is_packed_around_the_question() -> None:
-    long = (
-        "Anna Voll is a singer. "
-        + "She toured for many years and met many people. " * 20
-        + "Her mother came from Voss. The end."
-    )
-    shown = packed(long, "Where did the mother of Anna Voll come from?")
-    assert len(shown) < 560
-    assert shown.startswith("Anna Voll is a singer.")
-    assert "Her mother came from Voss." in shown
-    assert "…" in shown
-    assert packed("Short.", "Q?") == "Short."
-
-
-@given(st.text(max_size=3000), st.text(max_size=50))
-def test_packing_never_fails_and_never_grows(text: str, question: str) -> None:
-    assert len(packed(text, question)) <= max(len(text) + 40, 600)
