@@ -19,7 +19,7 @@ from hoptrail.models.pull import locate
 from hoptrail.testing.doubles import scripted_model
 
 SAMPLE = Path(str(files("hoptrail") / "data" / "sample"))
-QUESTION = "Who is the wife of Alexander Pollock Moore?"
+QUESTION = "Who is the husband of Octavie Coudreau?"
 ANSWER = "Henri Coudreau"
 
 
