@@ -188,8 +188,12 @@ def demo() -> None:
     if not model_is_here():
         with step("fetching the embedded language model: 1.1 GB, once"):
             run(tool("hoptrail"), "models", "pull")
-    with step("indexing the shipped sample"):
-        run(tool("hoptrail"), "index", SAMPLE / "passages.jsonl.gz", "--corpus", DEMO_CORPUS)
+    passages, indexed = SAMPLE / "passages.jsonl.gz", DEMO_CORPUS / "sample.sha256"
+    digest = hashlib.sha256(passages.read_bytes()).hexdigest()
+    if not (indexed.is_file() and indexed.read_text(encoding="utf-8") == digest):
+        with step("indexing the shipped sample"):
+            run(tool("hoptrail"), "index", passages, "--corpus", DEMO_CORPUS)
+        indexed.write_text(digest, encoding="utf-8")
     with step(f"asking: {DEMO_QUESTION}"):
         run(tool("hoptrail"), "ask", DEMO_QUESTION, "--corpus", DEMO_CORPUS, "--model", "embedded", "--trace", trace)
     with step("comparing with the data set's answer"):
