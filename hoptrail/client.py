@@ -14,7 +14,7 @@ from pydantic_ai.models import Model
 
 from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
-from hoptrail.errors import HoptrailError, QuestionError
+from hoptrail.errors import ConfigurationError, DeadlineExceededError, HoptrailError, QuestionError
 from hoptrail.models.base import LanguageModel
 from hoptrail.models.embeddings import open_embedder
 from hoptrail.models.language import open_language_model, wrap_model
@@ -59,6 +59,7 @@ class Hoptrail:
         self._language_model: LanguageModel | None = None
         self._opening = anyio.Lock()
         self._ahead: asyncio.Task[None] | None = None
+        self._closed = False
         self._model_limiter = anyio.CapacityLimiter(settings.model_concurrency)
         self._tool_limiter = anyio.CapacityLimiter(settings.tool_concurrency)
 
@@ -118,10 +119,14 @@ class Hoptrail:
     async def plan(self, question: str, *, planner: str | Planner | None = None, tool: str | None = None) -> Plan:
         """The plan that `ask` would run, not run; raises as `ask` does."""
         run = self.prepare(question, planner=planner, tool=tool)
+        run.begin()
+        seconds = self.settings.run_deadline_s
         try:
-            return await run.planner.plan(run.context)
+            with anyio.move_on_after(seconds):
+                return await run.planner.plan(run.context)
         finally:
             run.abandon()
+        raise DeadlineExceededError("run", seconds or 0.0)
 
     def prepare(
         self,
@@ -132,6 +137,8 @@ class Hoptrail:
         answer_step: AnswerStep | None = None,
     ) -> Run:
         """A run that has not begun; `answer_step` replaces how steps are answered from their evidence."""
+        if self._closed:
+            raise ConfigurationError("This Hoptrail is closed: open another one to ask.")
         checked = self._check(question)
         if tool is not None:
             self.tools.get(tool)
@@ -149,6 +156,7 @@ class Hoptrail:
 
     async def aclose(self) -> None:
         """Close the model and the corpus; may be called twice."""
+        self._closed = True
         if self._ahead is not None:
             self._ahead.cancel()
             await asyncio.wait([self._ahead])

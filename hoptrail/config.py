@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from hoptrail.errors import ConfigurationError
 
@@ -85,6 +85,11 @@ class Settings(BaseSettings):
         given = {name: value for name, value in overrides.items() if value is not None}
         try:
             return cls(**given)  # type: ignore[arg-type]
+        except SettingsError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ConfigurationError(
+                f'Settings are wrong: {reason}; lists are written as JSON, such as ["text"].'
+            ) from None
         except ValidationError as error:
             faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise ConfigurationError(f"Settings are wrong: {faults}.") from None

@@ -8,7 +8,7 @@ import typer
 
 import hoptrail
 from hoptrail.cli import asking, corpus, doctor, models, trace
-from hoptrail.cli.console import errors
+from hoptrail.cli.console import errors, one_line
 from hoptrail.errors import HoptrailError
 from hoptrail.evals.commands import eval_app
 
@@ -51,7 +51,7 @@ def _run(command: Callable[..., object]) -> int:
     try:
         command()
     except HoptrailError as error:
-        errors.print(f"Error: {error}", markup=False, highlight=False, soft_wrap=True)
+        errors.print(f"Error: {one_line(str(error))}", markup=False, highlight=False, soft_wrap=True)
         return USAGE_ERROR
     except KeyboardInterrupt:
         errors.print("Interrupted.")
@@ -63,7 +63,7 @@ def _run(command: Callable[..., object]) -> int:
     except Exception as error:
         if os.environ.get("HOPTRAIL_DEBUG"):
             raise
-        text = " ".join(str(error).split())[:300]
+        text = one_line(str(error))[:300]
         errors.print(
             f"Error: unexpected {type(error).__name__}: {text} (HOPTRAIL_DEBUG=1 shows where)",
             markup=False,

@@ -3,10 +3,16 @@
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-__all__ = ["errors", "output", "progress_bar"]
+__all__ = ["errors", "one_line", "output", "progress_bar"]
 
 output = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False)
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, without control characters: names of files and models may hold any."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(printable.split())
 
 
 def progress_bar() -> Progress:
@@ -18,4 +24,5 @@ def progress_bar() -> Progress:
         TimeElapsedColumn(),
         console=errors,
         transient=True,
+        disable=not errors.is_terminal,
     )

@@ -60,7 +60,11 @@ class Corpus:
             CorpusNotFoundError: There is none, or it has no such namespace.
             CorpusError: Its store cannot be read.
         """
-        if not database(path).is_file():
+        try:
+            exists = database(path).is_file()
+        except OSError as error:
+            raise CorpusError(f"No corpus can be at {str(path)[:200]}: {error.strerror or error}.") from None
+        if not exists:
             raise CorpusNotFoundError(path)
         store = Store(database(path), checked_namespace(namespace))
         try:

@@ -71,6 +71,8 @@ def _walk(folder: Path) -> Iterator[tuple[Path, str] | DocumentError]:
 def _single(path: Path, identity: str) -> Iterator[tuple[Path, str] | DocumentError]:
     if not path.exists():
         yield _failure(path, "there is no such file or folder.")
+    elif not path.is_file():
+        yield _failure(path, "it is neither a file nor a folder.")
     elif _kind(path) is None:
         yield _failure(path, f"files of kind {path.suffix or 'without suffix'!r} are not supported; it was left out.")
     else:

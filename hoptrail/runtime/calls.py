@@ -145,19 +145,20 @@ class ModelCaller:
         seconds = self.settings.model_timeout_s
         with self._observe_retries(call):
             try:
-                with anyio.fail_after(seconds):
+                response: ModelResponse | None = None
+                with anyio.move_on_after(seconds):
                     if on_text is not None and _streams(call.model):
                         response = await self._stream(call, field_name, on_text)
                     else:
                         response = await model_request(call.model.model, call.messages, **self._request(call))
-            except TimeoutError:
-                raise ModelUnavailableError(
-                    f"Model {call.model.name} did not answer within {seconds:g} s (HOPTRAIL_MODEL_TIMEOUT_S)."
-                ) from None
             except HoptrailError:
                 raise
             except Exception as error:
                 raise translate(error, call.model.name) from error
+        if response is None:
+            raise ModelUnavailableError(
+                f"Model {call.model.name} did not answer within {seconds:g} s (HOPTRAIL_MODEL_TIMEOUT_S)."
+            )
         self.succeeded = True
         call.usage = self._usage(response, call.usage.input_tokens)
         return parse_output(call.rendered, response_text(response))

@@ -57,12 +57,16 @@ class EventLog:
 
     async def follow(self, seq: int = 0) -> AsyncIterator[Event]:
         """Events from `seq` on, those to come included, until the terminal one."""
-        while True:
-            while seq < len(self.events):
-                yield self.events[seq]
-                seq += 1
+        while (event := await self.wait_for(seq)) is not None:
+            yield event
+            seq += 1
+
+    async def wait_for(self, seq: int) -> Event | None:
+        """Event number `seq`, or `None` where the run has ended before it."""
+        while seq >= len(self.events):
             if self.closed:
-                return
+                return None
             if self._changed is None:
                 self._changed = anyio.Event()
             await self._changed.wait()
+        return self.events[seq]

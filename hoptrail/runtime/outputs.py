@@ -43,7 +43,8 @@ def response_text(response: ModelResponse) -> str:
     """The response's own text, or the arguments of its output tool call."""
     for part in response.parts:
         if isinstance(part, ToolCallPart) and part.tool_name == _TOOL:
-            return part.args_as_json_str()
+            # As it was written: what is wrong with it is found out, and mended, by `parse_output`.
+            return part.args if isinstance(part.args, str) else part.args_as_json_str()
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
@@ -71,8 +72,19 @@ def _json_object(text: str) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             continue
         if isinstance(data, dict):
-            return data
+            return {key: _storable(value) for key, value in data.items()}
     return None
+
+
+def _storable(value: Any) -> Any:
+    """`value` without lone surrogates, which JSON can name and nothing can print, send or store."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _storable(item) for key, item in value.items()}
+    return value
 
 
 def _braces(text: str) -> str:

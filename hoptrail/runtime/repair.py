@@ -4,6 +4,7 @@ What is plainly meant is repaired and listed; what would have to be guessed (a c
 the run goes on with the single-step plan.
 """
 
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ from hoptrail.runtime.slots import canonical_slots, remove_slots, slots
 __all__ = ["RawPlan", "RawStep", "Repaired", "repair_plan"]
 
 MAX_STEP_CHARS = 1_000
+MAX_DEPENDENCIES = 100
+MAX_RAW_STEPS = 500
+"""More than these are not even looked at: repair holds up everything else while it works."""
 
 
 class RawStep(BaseModel):
@@ -27,6 +31,11 @@ class RawStep(BaseModel):
     question: str = ""
     depends_on: list[int | str | float] = Field(default_factory=list)
     tool: str | None = None
+
+    @field_validator("id", mode="before")
+    @classmethod
+    def _any_id(cls, value: object) -> object:
+        return value if isinstance(value, int | str | float) and not isinstance(value, bool) else None
 
     @field_validator("question", mode="before")
     @classmethod
@@ -42,7 +51,8 @@ class RawStep(BaseModel):
     @classmethod
     def _any_dependencies(cls, value: object) -> object:
         items = value if isinstance(value, list) else [] if value is None else [value]
-        return [item for item in items if isinstance(item, int | str | float) and not isinstance(item, bool)]
+        scalars = [item for item in items if isinstance(item, int | str | float) and not isinstance(item, bool)]
+        return scalars[:MAX_DEPENDENCIES]
 
 
 class RawPlan(BaseModel):
@@ -61,7 +71,7 @@ class RawPlan(BaseModel):
     @field_validator("steps", mode="before")
     @classmethod
     def _any_steps(cls, value: object) -> object:
-        items = value if isinstance(value, list) else []
+        items = value[:MAX_RAW_STEPS] if isinstance(value, list) else []
         return [{"question": item} if isinstance(item, str) else item for item in items if isinstance(item, dict | str)]
 
 
@@ -94,8 +104,11 @@ def repair_plan(raw: RawPlan, question: str, *, tools: Collection[str], max_step
     drafts = _drafts(raw, set(tools), repairs)
     if not drafts:
         raise PlanError("The plan has no step with a question.")
+    places: dict[int, list[int]] = {}
     for position, draft in enumerate(drafts):
-        _resolve(position, draft, drafts, repairs)
+        places.setdefault(draft.key, []).append(position)
+    for position, draft in enumerate(drafts):
+        _resolve(position, draft, places, repairs)
     if cycle := find_cycle([draft.parents for draft in drafts]):
         raise PlanError(f"Steps {' -> '.join(str(drafts[i].key) for i in cycle)} depend on each other in a circle.")
     order = topological_order([draft.parents for draft in drafts])
@@ -140,11 +153,11 @@ def _drafts(raw: RawPlan, tools: set[str], repairs: list[str]) -> list[_Draft]:
     return drafts
 
 
-def _resolve(position: int, draft: _Draft, drafts: list[_Draft], repairs: list[str]) -> None:
+def _resolve(position: int, draft: _Draft, places: dict[int, list[int]], repairs: list[str]) -> None:
     """Turn the ids that `draft` refers to into positions, and its slots with them."""
     place: dict[int, int] = {}
     for key in dict.fromkeys((*draft.wanted, *slots(draft.question))):
-        found = _find(key, position, drafts)
+        found = _find(key, position, places, own=key == draft.key)
         if found is None:
             why = "itself" if key == draft.key else f"step {key}, which does not exist"
             repairs.append(f"Step {draft.key} depended on {why}; the dependency was left out.")
@@ -156,11 +169,16 @@ def _resolve(position: int, draft: _Draft, drafts: list[_Draft], repairs: list[s
     draft.question = remove_slots(draft.question, place)
 
 
-def _find(key: int, position: int, drafts: list[_Draft]) -> int | None:
-    """The step that `key` means at `position`: the nearest earlier one of that id, else the first later one."""
-    places = [i for i, draft in enumerate(drafts) if draft.key == key and i != position]
-    earlier = [i for i in places if i < position]
-    return earlier[-1] if earlier else (places[0] if places and key != drafts[position].key else None)
+def _find(key: int, position: int, places: dict[int, list[int]], *, own: bool) -> int | None:
+    """The step that `key` means at `position`: the nearest earlier one of that id, else the first later one.
+
+    A step's `own` id never means a later step.
+    """
+    known = places.get(key, [])
+    earlier = bisect_left(known, position)
+    if earlier:
+        return known[earlier - 1]
+    return known[0] if known and not own else None
 
 
 def _step(place: dict[int, int], draft: _Draft, position: int) -> Step:

@@ -91,14 +91,18 @@ class Retriever:
 
     async def _bounded(self, name: str, query: str, k: int) -> Evidence:
         """Call the tool within its time; whatever it raises comes out as one of hoptrail's errors."""
+        evidence: object = None
         try:
-            with anyio.fail_after(self.settings.tool_timeout_s):
-                return await self.tools.get(name).retrieve(query, k=k)
-        except TimeoutError:
-            raise ToolTimeoutError(name, self.settings.tool_timeout_s) from None
+            with anyio.move_on_after(self.settings.tool_timeout_s) as scope:
+                evidence = await self.tools.get(name).retrieve(query, k=k)
         except HoptrailError:
             raise
         except Exception as error:
             raise ToolError(
                 f"Tool {name!r} raised {type(error).__name__}: {' '.join(str(error).split())[:200]}"
             ) from error
+        if isinstance(evidence, Evidence):
+            return evidence
+        if scope.cancelled_caught:
+            raise ToolTimeoutError(name, self.settings.tool_timeout_s)
+        raise ToolError(f"Tool {name!r} returned {type(evidence).__name__} where Evidence is asked for.")

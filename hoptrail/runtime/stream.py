@@ -36,7 +36,7 @@ class RunStream:
         self._task = asyncio.get_running_loop().create_task(run.execute(), name=f"hoptrail {self._log.run_id}")
         self._task.add_done_callback(functools.partial(_ended, run))
         self._finalizer = weakref.finalize(self, _cancel, asyncio.get_running_loop(), self._task)
-        self._iterator = self._log.follow()
+        self._next = 0
 
     @property
     def run_id(self) -> str:
@@ -67,7 +67,12 @@ class RunStream:
         return self
 
     async def __anext__(self) -> Event:
-        return await anext(self._iterator)
+        # No generator: one that a caller's time limit interrupts would be closed, and the rest of the run with it.
+        event = await self._log.wait_for(self._next)
+        if event is None:
+            raise StopAsyncIteration
+        self._next += 1
+        return event
 
     async def __aenter__(self) -> Self:
         return self

@@ -37,10 +37,20 @@ def trace_sink(path: Path, content: TraceContent = "full") -> Iterator[Sink]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
+        _end_torn_line(path, file)
     except OSError as error:
         raise ConfigurationError(f"Cannot write the trace to {path}: {error.strerror}. Choose another file.") from None
     with file:
         yield _writer(file, content)
+
+
+def _end_torn_line(path: Path, file: BinaryIO) -> None:
+    """Begin on a line of our own where an earlier process was killed within its last one."""
+    if file.tell():
+        with path.open("rb") as before:
+            before.seek(-1, 2)
+            if before.read(1) != b"\n":
+                file.write(b"\n")
 
 
 def _writer(file: BinaryIO, content: TraceContent) -> Sink:
@@ -96,7 +106,7 @@ def _hashed(text: str) -> str:
 
 
 def read_trace(path: Path) -> dict[str, list[Event]]:
-    """The events in the file by run id, runs in the order of their first line; a torn last line is passed over.
+    """The events in the file by run id, runs in the order of their first line; a torn line is passed over.
 
     Raises:
         TraceError: The file cannot be read, or a line is no event.
@@ -122,9 +132,11 @@ def _events(path: Path, lines: list[bytes]) -> Iterable[tuple[int, Event]]:
             continue
         try:
             data = json.loads(line)
+        except (ValueError, RecursionError):
+            # A line that a kill has torn; what is missing of its run shows in the run's numbering or its end.
+            continue
+        try:
             event = parse_event({key: value for key, value in data.items() if key not in _ADDED})
-        except (ValueError, AttributeError, ValidationError, PlanError, RecursionError):
-            if number == len(lines):
-                return
+        except (AttributeError, ValidationError, PlanError):
             raise TraceError(f"{path}, line {number}: not an event of a hoptrail trace.") from None
         yield number, event

@@ -1,6 +1,7 @@
 """The command line as a user meets it: results on standard output, one line and exit code 2 for what is wrong."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -202,3 +203,16 @@ def test_tools_and_help(run: Run, corpus: Path) -> None:
     assert "ask" in run("--help").out
     assert run("ask").code == 2
     assert run("no-such-command").code == 2
+
+
+def test_what_a_shell_can_pass_is_refused_in_one_line(
+    run: Run, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_refusal(run("tools", "-c", "x" * 5_000), "corpus")
+    check_refusal(run("tools", "-c", "a\x1b[31mb\nc"), "hoptrail index")
+    assert "\x1b" not in run("tools", "-c", "a\x1b[31mb\nc").err
+    os.mkfifo(tmp_path / "pipe.txt")
+    check_refusal(run("index", tmp_path / "pipe.txt", "-c", corpus), "neither a file nor a folder")
+    check_refusal(run("index", tmp_path, "-c", tmp_path / "new", "--embedding-model", "[/]"), "neither a folder")
+    monkeypatch.setenv("HOPTRAIL_FALLBACK_TOOLS", "text")
+    check_refusal(run("tools", "-c", corpus), "fallback_tools")

@@ -97,6 +97,16 @@ def test_ids_may_be_written_in_many_ways(given_id: Any, meant: int) -> None:
     assert fixed.plan.steps[2].depends_on == (meant,)
 
 
+@pytest.mark.parametrize("identity", [[1], {}, True, None, "x"])
+def test_an_id_of_another_kind_takes_its_position(identity: Any) -> None:
+    assert [s.id for s in repair([step(identity, "a?"), step(1, "b <dep:0>?", [0])]).plan.steps] == [0, 1]
+
+
+def test_an_endless_plan_is_cut_before_it_is_looked_at() -> None:
+    fixed = repair([step(i, f"q{i}?", range(i)) for i in range(3_000)])
+    assert len(fixed.plan.steps) == 12
+
+
 def test_bare_strings_are_steps() -> None:
     assert shape(repair(["a?", "b <dep:0>?"]).plan) == [("a?", ()), ("b <dep:0>?", (0,))]
 
@@ -108,7 +118,7 @@ def test_money_and_ten_are_not_slots() -> None:
     assert fixed.plan.steps[11].question == "Is <dep:1> $100 or <dep:10>?"
 
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+scalars = st.none() | st.just([1]) | st.just({}) | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 messy_steps = st.lists(
     scalars
     | st.fixed_dictionaries(

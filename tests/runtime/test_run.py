@@ -1,5 +1,6 @@
 """Runs end to end with a scripted model: plans, fallbacks, deadlines, budgets, cancellation."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -359,3 +360,72 @@ async def test_a_small_model_plans_while_the_first_retrieval_runs() -> None:
     assert sink.types()[1:3] in (["model.started", "tool.started"], ["tool.started", "model.started"])
     assert (await open_hop(lambda name, user: "prose", guided=True).ask("Q?")).plan.is_single
     check_log(sink.events)
+
+
+async def test_a_tool_that_returns_something_else_has_failed() -> None:
+    sink, tool = RecordingSink(), FakeTool("text", passages)
+
+    async def retrieve(query: str, *, k: int) -> Any:
+        return ["no evidence"]
+
+    tool.retrieve = retrieve  # type: ignore[method-assign]
+    answer = await open_hop(two_hops, tool, sink=sink).ask("Q?", planner="single")
+    assert "returned list" in (answer.reason or "")
+    check_log(sink.events)
+
+
+async def test_a_tools_own_timeout_is_not_taken_for_ours() -> None:
+    def find(query: str) -> list[str]:
+        raise TimeoutError("the database took too long")
+
+    answer = await open_hop(two_hops, FakeTool("text", find)).ask("Q?", planner="single")
+    assert "the database took too long" in (answer.reason or "")
+
+
+async def test_a_reader_with_a_time_limit_can_go_on() -> None:
+    async def reply(name: str, user: str) -> Any:
+        await anyio.sleep(0.05)
+        return two_hops(name, user)
+
+    async with open_hop(reply).stream("Q?") as run:
+        seen, timeouts = [], 0
+        while not seen or not seen[-1].type.startswith("run.f"):
+            try:
+                seen.append(await asyncio.wait_for(anext(run), 0.01))
+            except TimeoutError:
+                timeouts += 1
+    assert timeouts > 0
+    check_log(seen)
+
+
+async def test_a_closed_one_says_so() -> None:
+    hop = open_hop(two_hops)
+    await hop.aclose()
+    await hop.aclose()
+    with pytest.raises(HoptrailError, match="closed"):
+        await hop.ask("Q?")
+
+
+async def test_a_plan_has_the_runs_deadline_and_a_whole_log() -> None:
+    async def reply(name: str, user: str) -> Any:
+        await anyio.sleep_forever()
+
+    sink = RecordingSink()
+    with pytest.raises(HoptrailError, match="HOPTRAIL_RUN_DEADLINE_S"):
+        await open_hop(reply, sink=sink, run_deadline_s=0.05).plan("Q?")
+    check_log(sink.events)
+
+
+async def test_a_trace_goes_on_after_a_torn_line(tmp_path: Path) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_bytes(b'{"run_id":"dead","seq":0,"ti')
+    hop = open_hop(two_hops, trace=file)
+    answer = await hop.ask("Q?")
+    await hop.aclose()
+    assert answer_from_events(read_trace(file)[answer.run_id]) == answer
+
+
+async def test_lone_surrogates_of_a_model_are_replaced() -> None:
+    answer = await open_hop(lambda name, user: step_reply("V\udcff\ud800oss")).ask("Q?", planner="single")
+    assert answer.text == "V??oss"
+    answer.model_dump_json()
