@@ -1,0 +1,74 @@
+"""What an extractor finds in a passage, and the protocol of extractors."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from hoptrail.corpus.types import Passage
+
+__all__ = ["ExtractedEntity", "ExtractedRelation", "Extraction", "ExtractionFailure", "Extractor"]
+
+
+class ExtractedEntity(BaseModel):
+    """An entity as one passage names it.
+
+    `attributes` are pairs of key and value; `mentions` the ordinals of the sentences that mention it, once for each mention,
+    empty where the extractor does not say.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    type: str
+    attributes: tuple[tuple[str, str], ...] = ()
+    mentions: tuple[int, ...] = ()
+
+
+class ExtractedRelation(BaseModel):
+    """A directed relation between two of the passage's entities, each given as name and type."""
+
+    model_config = ConfigDict(frozen=True)
+
+    label: str
+    head: tuple[str, str]
+    tail: tuple[str, str]
+
+
+class Extraction(BaseModel):
+    """What was found in one passage; `sentences` are those of its text, in order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sentences: tuple[str, ...] = ()
+    entities: tuple[ExtractedEntity, ...] = ()
+    relations: tuple[ExtractedRelation, ...] = ()
+
+
+class ExtractionFailure(BaseModel):
+    """Why nothing could be extracted from one passage; it is tried again by the next indexing."""
+
+    model_config = ConfigDict(frozen=True)
+
+    reason: str
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """Finds entities and relations in passages; the same passage gives the same result in any company."""
+
+    @property
+    def name(self) -> str:
+        """Which extractor, model and version; a corpus is built with one only."""
+        ...
+
+    def extract(self, passages: Sequence[Passage]) -> list[Extraction | ExtractionFailure]:
+        """One result for each of `passages`, in their order.
+
+        A passage that cannot be read is a failure in its place. Called from one thread at a time.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of models and connections; may be called twice."""
+        ...
