@@ -16,11 +16,11 @@ from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
 from hoptrail.errors import ConfigurationError, DeadlineExceededError, HoptrailError, QuestionError
 from hoptrail.models.base import LanguageModel
+from hoptrail.models.budget import Budget
 from hoptrail.models.embeddings import open_embedder
 from hoptrail.models.language import open_language_model, wrap_model
 from hoptrail.planners.registry import open_planner
 from hoptrail.runtime.answer import Answer
-from hoptrail.runtime.budget import Budget
 from hoptrail.runtime.calls import ModelCaller
 from hoptrail.runtime.context import Planner, RunContext
 from hoptrail.runtime.log import EventLog, Sink

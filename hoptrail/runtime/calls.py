@@ -1,32 +1,30 @@
 """One model call: limits, budget, events, retries of malformed output, and a watch on stalled streams."""
 
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 from pydantic import BaseModel
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
-from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import FunctionModel
-from pydantic_ai.settings import ModelSettings
 
 from hoptrail.config import Settings
-from hoptrail.errors import HoptrailError, ModelOutputError, ModelStalledError, ModelUnavailableError
+from hoptrail.errors import HoptrailError, ModelOutputError, ModelStalledError
 from hoptrail.models.base import LanguageModel
-from hoptrail.models.retries import RetryNotice, retry_observer, translate
+from hoptrail.models.budget import Budget
+from hoptrail.models.outputs import parse_output, partial_text, response_text
+from hoptrail.models.prices import Prices
+from hoptrail.models.requests import RequestOptions, bounded, correction, estimate_tokens, messages_of, options_of
+from hoptrail.models.retries import RetryNotice, retry_observer
 from hoptrail.prompts.base import Rendered
 from hoptrail.runtime.answer import Usage
-from hoptrail.runtime.budget import Budget
 from hoptrail.runtime.events import ModelFinished, ModelRetried, ModelStarted
 from hoptrail.runtime.log import EventLog
-from hoptrail.runtime.outputs import parse_output, partial_text, request_parameters, response_text
-from hoptrail.runtime.prices import Prices
 
 __all__ = ["ModelCaller"]
 
@@ -87,7 +85,7 @@ class ModelCaller:
             BudgetExceededError: The call would exceed a cap; it was not sent.
         """
         model = await self.ready()
-        messages = _messages(rendered, _instructions(rendered, model))
+        messages = messages_of(rendered, model)
         for attempt in range(1, attempts + 1):
             number = next(self._numbers)
             try:
@@ -98,10 +96,7 @@ class ModelCaller:
                 if attempt == attempts:
                     raise
                 self.log.emit(ModelRetried, step=step, call=number, attempt=attempt, wait=0.0, reason=str(error))
-                messages = [
-                    *messages,
-                    ModelRequest(parts=[UserPromptPart(f"{error} Give the JSON object again, in form.")]),
-                ]
+                messages = [*messages, correction(error)]
         raise AssertionError  # pragma: no cover - attempts is at least 1
 
     async def _attempt(self, call: "_Call[T]", field_name: str, on_text: OnText | None) -> T:
@@ -142,23 +137,11 @@ class ModelCaller:
         )
 
     async def _send(self, call: "_Call[T]", field_name: str, on_text: OnText | None) -> T:
-        seconds = self.settings.model_timeout_s
-        with self._observe_retries(call):
-            try:
-                response: ModelResponse | None = None
-                with anyio.move_on_after(seconds):
-                    if on_text is not None and _streams(call.model):
-                        response = await self._stream(call, field_name, on_text)
-                    else:
-                        response = await model_request(call.model.model, call.messages, **self._request(call))
-            except HoptrailError:
-                raise
-            except Exception as error:
-                raise translate(error, call.model.name) from error
-        if response is None:
-            raise ModelUnavailableError(
-                f"Model {call.model.name} did not answer within {seconds:g} s (HOPTRAIL_MODEL_TIMEOUT_S)."
-            )
+        with self._observe_retries(call), bounded(call.model, self.settings.model_timeout_s):
+            if on_text is not None and _streams(call.model):
+                response = await self._stream(call, field_name, on_text)
+            else:
+                response = await model_request(call.model.model, call.messages, **self._options(call))
         self.succeeded = True
         call.usage = self._usage(response, call.usage.input_tokens)
         return parse_output(call.rendered, response_text(response))
@@ -168,7 +151,7 @@ class ModelCaller:
         idle = self.settings.stream_idle_s
         told = ""
         with anyio.CancelScope(deadline=anyio.current_time() + idle) as watch:
-            async with model_request_stream(call.model.model, call.messages, **self._request(call)) as stream:
+            async with model_request_stream(call.model.model, call.messages, **self._options(call)) as stream:
                 async for _ in stream:
                     watch.deadline = anyio.current_time() + idle
                     text = partial_text(response_text(stream.get()), field_name)
@@ -178,11 +161,8 @@ class ModelCaller:
                 return stream.get()
         raise ModelStalledError(call.model.name, idle)
 
-    def _request(self, call: "_Call[T]") -> "_Request":
-        return {
-            "model_settings": ModelSettings(max_tokens=self.settings.max_output_tokens, temperature=0.0),
-            "model_request_parameters": request_parameters(call.rendered, call.model.output_mode),
-        }
+    def _options(self, call: "_Call[T]") -> RequestOptions:
+        return options_of(call.rendered, call.model, max_output_tokens=self.settings.max_output_tokens)
 
     @contextmanager
     def _observe_retries(self, call: "_Call[T]") -> Iterator[None]:
@@ -208,11 +188,6 @@ class ModelCaller:
         return Usage(calls=1, input_tokens=asked, output_tokens=written, cost=self._cost(asked, written))
 
 
-class _Request(TypedDict):
-    model_settings: ModelSettings
-    model_request_parameters: ModelRequestParameters
-
-
 @dataclass(eq=False)
 class _Call(Generic[T]):
     """One attempt."""
@@ -223,34 +198,6 @@ class _Call(Generic[T]):
     messages: list[ModelMessage]
     step: int | None
     usage: Usage = field(default_factory=Usage)
-
-
-def estimate_tokens(messages: list[ModelMessage], rendered: Rendered[T]) -> int:
-    """An upper estimate of the input's tokens: ASCII at two characters a token, everything else at one byte a token."""
-    texts = [rendered.instructions, json.dumps(rendered.schema)]
-    for message in messages:
-        texts += [
-            p.content for p in message.parts if isinstance(p, UserPromptPart | TextPart) and isinstance(p.content, str)
-        ]
-    size = sum(len(text.encode("utf-8", "replace")) for text in texts)
-    ascii_size = sum(sum(c.isascii() for c in text) for text in texts)
-    return 16 * (len(messages) + 1) + (size - ascii_size) + ascii_size // 2
-
-
-def _messages(rendered: Rendered[T], instructions: str) -> list[ModelMessage]:
-    messages: list[ModelMessage] = []
-    for user, assistant in rendered.turns:
-        messages.append(ModelRequest(parts=[UserPromptPart(user)], instructions=instructions))
-        messages.append(ModelResponse(parts=[TextPart(assistant)]))
-    messages.append(ModelRequest(parts=[UserPromptPart(rendered.user)], instructions=instructions))
-    return messages
-
-
-def _instructions(rendered: Rendered[T], model: LanguageModel) -> str:
-    if model.output_mode != "prompted":
-        return rendered.instructions
-    schema = json.dumps(rendered.schema)
-    return f"{rendered.instructions}\n\nWrite one JSON object that fits this schema, and nothing else:\n{schema}"
 
 
 def _streams(model: LanguageModel) -> bool:

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoptrail.errors import ModelOutputError, PlanError, TraceError
+from hoptrail.models.outputs import parse_output, partial_text
 from hoptrail.prompts.step import render_step
 from hoptrail.runtime.answer import StepResult
 from hoptrail.runtime.citations import number_citations, supporting
 from hoptrail.runtime.context import Draft
 from hoptrail.runtime.executor import execute
 from hoptrail.runtime.fold import answer_from_events
-from hoptrail.runtime.outputs import parse_output, partial_text
 from hoptrail.runtime.plan import Plan, Step
 from hoptrail.runtime.trace import read_trace
 from hoptrail.testing.doubles import RecordingSink
