@@ -41,6 +41,13 @@ class Settings(BaseSettings):
     embedding_model: str = Field(EMBEDDED, description="`embedded`, or a sentence-transformers folder or hub name.")
     model_threads: int = Field(0, ge=0, description="Threads of the embedded language model; 0 means all cores.")
 
+    entity_types: tuple[str, ...] = Field(
+        (), description="The only types of entities that extractor `llm` looks for; empty allows any."
+    )
+    relation_labels: tuple[str, ...] = Field(
+        (), description="The only labels of relations that extractor `llm` looks for; empty allows any."
+    )
+
     planner: str = Field("dag", description="Planner used when none is named.")
     tool: str = Field("text", description="Retrieval tool used when a step names none.")
     fallback_tools: tuple[str, ...] = Field(
@@ -53,6 +60,9 @@ class Settings(BaseSettings):
     max_question_chars: int = Field(8_000, gt=0, description="Longer questions are refused.")
 
     model_concurrency: int = Field(4, gt=0, description="Model calls in flight at once, over all runs.")
+    requests_per_minute: int | None = Field(
+        None, gt=0, description="Model calls that an indexing begins in a minute, at most; evenly spread."
+    )
     tool_concurrency: int = Field(8, gt=0, description="Tool calls in flight at once, over all runs.")
     model_timeout_s: float = Field(180.0, gt=0, description="Time of one model call, retries included.")
     stream_idle_s: float = Field(60.0, gt=0, description="Longest silence within a stream.")
@@ -63,9 +73,9 @@ class Settings(BaseSettings):
         4, ge=1, le=10, description="Attempts per model call on connection errors, timeouts, 429 and 5xx."
     )
 
-    max_calls: int | None = Field(None, ge=0, description="Model calls of a run.")
-    max_tokens: int | None = Field(None, ge=0, description="Input and output tokens of a run.")
-    max_cost: float | None = Field(None, ge=0, description="Money of a run, in US dollars.")
+    max_calls: int | None = Field(None, ge=0, description="Model calls of a run, or of an indexing.")
+    max_tokens: int | None = Field(None, ge=0, description="Input and output tokens of a run, or of an indexing.")
+    max_cost: float | None = Field(None, ge=0, description="Money of a run, or of an indexing, in US dollars.")
 
     input_price: float | None = Field(
         None, ge=0, description="US dollars per million input tokens, where no price is known."

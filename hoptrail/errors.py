@@ -115,7 +115,14 @@ class ModelUnavailableError(ModelError):
 
 
 class ModelAccessError(ModelError):
-    """Raised when an endpoint refuses the key, the model name or the request itself."""
+    """Raised when an endpoint refuses the key, the model name or the request itself.
+
+    `of_request` says that it was the request: another may be taken.
+    """
+
+    def __init__(self, message: str, *, of_request: bool = False) -> None:
+        super().__init__(message)
+        self.of_request = of_request
 
 
 class ModelStalledError(ModelError):

@@ -1,13 +1,15 @@
 """What an extractor finds in a passage, and the protocol of extractors."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict
 
 from hoptrail.corpus.types import Passage
+from hoptrail.errors import HoptrailError
 
-__all__ = ["ExtractedEntity", "ExtractedRelation", "Extraction", "ExtractionFailure", "Extractor"]
+__all__ = ["ExtractedEntity", "ExtractedRelation", "Extraction", "ExtractionFailure", "ExtractionStop", "Extractor"]
 
 
 class ExtractedEntity(BaseModel):
@@ -53,6 +55,16 @@ class ExtractionFailure(BaseModel):
     reason: str
 
 
+@dataclass(frozen=True)
+class ExtractionStop:
+    """A passage was not tried because all extraction has to end here: nothing is stored for it.
+
+    `error` says why: a cap that is reached (`BudgetExceededError`), or an endpoint that refuses or no longer answers.
+    """
+
+    error: HoptrailError
+
+
 @runtime_checkable
 class Extractor(Protocol):
     """Finds entities and relations in passages; the same passage gives the same result in any company."""
@@ -62,7 +74,7 @@ class Extractor(Protocol):
         """Which extractor, model and version; a corpus is built with one only."""
         ...
 
-    def extract(self, passages: Sequence[Passage]) -> list[Extraction | ExtractionFailure]:
+    def extract(self, passages: Sequence[Passage]) -> list[Extraction | ExtractionFailure | ExtractionStop]:
         """One result for each of `passages`, in their order.
 
         A passage that cannot be read is a failure in its place. Called from one thread at a time.

@@ -22,7 +22,7 @@ from hoptrail.models.pull import file_state, locate
 from hoptrail.models.retries import retrying_transport
 from hoptrail.models.transport import EnvironmentTransport
 
-__all__ = ["open_language_model", "wrap_model"]
+__all__ = ["model_name", "open_language_model", "wrap_model"]
 
 _OPENAI = {"openai": "responses", "openai-responses": "responses", "openai-chat": "chat"}
 _CONNECT_S = 10.0
@@ -46,6 +46,16 @@ async def open_language_model(settings: Settings) -> LanguageModel:
     if provider in _OPENAI and name:
         return _openai(_OPENAI[provider], name, settings)
     return _inferred(settings)
+
+
+def model_name(settings: Settings) -> str:
+    """The name of the model that `open_language_model` opens, without opening it."""
+    spec = find_spec(settings.model) if settings.base_url is None else None
+    if spec is not None:
+        return spec.name
+    provider, _, rest = settings.model.partition(":")
+    own_name = settings.base_url is not None and provider not in _OPENAI
+    return settings.model if own_name else rest or settings.model
 
 
 def wrap_model(model: Model, settings: Settings) -> LanguageModel:

@@ -48,13 +48,13 @@ def response_text(response: ModelResponse) -> str:
     return "".join(part.content for part in response.parts if isinstance(part, TextPart))
 
 
-def parse_output(rendered: Rendered[T], text: str) -> T:
-    """`text` as the output that `rendered` asks for.
+def parse_output(rendered: Rendered[T], text: str, *, cut: bool = False) -> T:
+    """`text` as the output that `rendered` asks for; with `cut`, text that breaks off counts for what is complete in it.
 
     Raises:
         ModelOutputError: There is no JSON object in it, or the object has not the right fields.
     """
-    data = _json_object(text)
+    data = _json_object(text) or (_cut_object(text) if cut else None)
     if data is None:
         raise ModelOutputError(f"The model's output for prompt {rendered.name!r} holds no JSON object.")
     try:
@@ -74,6 +74,21 @@ def _json_object(text: str) -> dict[str, Any] | None:
         if isinstance(data, dict):
             return {key: _storable(value) for key, value in data.items()}
     return None
+
+
+def _cut_object(text: str) -> dict[str, Any] | None:
+    """The beginning of an object, without the list item at which it breaks off."""
+    try:
+        data = from_json(text[text.find("{") :], allow_partial=True)
+    except ValueError:
+        return None
+    if not isinstance(data, dict):
+        return None
+    kept = {key: _storable(value) for key, value in data.items()}
+    last = next(reversed(kept), "")
+    if isinstance(kept.get(last), list):
+        kept[last] = kept[last][:-1]
+    return kept
 
 
 def _storable(value: Any) -> Any:

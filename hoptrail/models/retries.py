@@ -108,9 +108,12 @@ def _of_status(status: int, error: Exception, model: str) -> ModelError:
     if _is_too_long(status, error):
         return ModelAccessError(
             f"The request is longer than the context window of model {model} ({_line(error)}): "
-            "lower HOPTRAIL_PASSAGES_PER_STEP or set HOPTRAIL_MODEL to one with a larger window."
+            "lower HOPTRAIL_PASSAGES_PER_STEP or set HOPTRAIL_MODEL to one with a larger window.",
+            of_request=True,
         )
-    return ModelAccessError(f"The endpoint refused the request to model {model} (HTTP {status}): {_line(error)}")
+    return ModelAccessError(
+        f"The endpoint refused the request to model {model} (HTTP {status}): {_line(error)}", of_request=True
+    )
 
 
 def _chain(error: BaseException) -> list[BaseException]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoptrail.prompts.base import Block, Prompt
+from hoptrail.prompts.extraction import EXTRACTION, render_extraction
 from hoptrail.prompts.plan import PLAN, render_plan
 from hoptrail.prompts.step import STEP, render_step
 from hoptrail.prompts.synthesis import SYNTHESIS
@@ -38,7 +39,7 @@ def test_equal_requests_are_equal_so_that_they_cache() -> None:
     assert render_step("q", [("t", "x")], ("m",), guided=True) == render_step("q", [("t", "x")], ("m",), guided=True)
 
 
-@pytest.mark.parametrize("prompt", [PLAN, STEP, SYNTHESIS], ids=lambda p: p.name)
+@pytest.mark.parametrize("prompt", [PLAN, STEP, SYNTHESIS, EXTRACTION], ids=lambda p: p.name)
 def test_the_examples_give_the_output_they_ask_for(prompt: Prompt) -> None:
     for example in prompt.examples:
         data = json.loads(example.output)
@@ -72,3 +73,11 @@ def test_instructions_hold_no_material() -> None:
     rendered = STEP.render([Block("question", "SECRET WORD")], guided=False)
     assert "SECRET" not in rendered.instructions
     assert "SECRET" in rendered.user
+
+
+def test_types_and_labels_of_a_schema_are_the_only_ones_allowed() -> None:
+    schema = render_extraction("t", "x", types=["town"], labels=["lives in"], guided=False).schema["properties"]
+    assert schema["entities"]["items"]["properties"]["type"] == {"type": "string", "enum": ["town"]}
+    assert schema["relations"]["items"]["properties"]["label"] == {"type": "string", "enum": ["lives in"]}
+    assert "enum" not in str(EXTRACTION.schema)
+    assert render_extraction("t", "x", guided=False).schema == EXTRACTION.schema

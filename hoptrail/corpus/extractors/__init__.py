@@ -1,0 +1,1 @@
+"""Extractors: what finds entities and relations in passages."""
