@@ -1,4 +1,4 @@
-"""A corpus as the tools see it: passages, and search over their vectors."""
+"""A corpus as the tools see it: passages, the graph, and search over their vectors."""
 
 import re
 import threading
@@ -11,36 +11,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoptrail.corpus.derived import DerivedIndex
+from hoptrail.corpus.graph import Entity, Relation
+from hoptrail.corpus.graph_rows import Mention
 from hoptrail.corpus.rows import Rows
-from hoptrail.corpus.schema import documents, passages
+from hoptrail.corpus.schema import KINDS, documents, entities, passages, relations, sentences
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.types import Passage
 from hoptrail.corpus.vectors import VectorIndex
 from hoptrail.errors import CorpusError, CorpusMismatchError, CorpusNotFoundError
 from hoptrail.models.base import Embedder
 
-__all__ = ["Corpus", "CorpusStatus", "check_encoder", "checked_namespace", "database", "vector_folder"]
+__all__ = ["TOOL_INDEXES", "Corpus", "CorpusStatus", "check_parts", "checked_namespace", "database"]
+
+TOOL_INDEXES = "indexes"
+"""Where the tools' own indexes are within a corpus."""
 
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
 class CorpusStatus:
-    """How large a corpus is and what it was built with; `complete` is false while, or after, an indexing did not end."""
+    """How large a corpus is and what it was built with.
+
+    `unextracted` passages are those from which extraction failed, to be tried again by the next indexing; `unembedded`
+    counts what has no vector yet; `complete` is false while, or after, an indexing did not end.
+    """
 
     documents: int
     passages: int
+    sentences: int
+    entities: int
+    relations: int
+    unextracted: int
+    unembedded: int
     revision: int
     complete: bool
     embedding_model: str
     dimension: int
     chunking: str
+    extractor: str
 
 
 class Corpus:
     """The read side of one namespace of a corpus; methods may be called from any thread.
 
-    The encoder and the vector index are opened by the first search that needs them. When another process has indexed
+    The encoder and the vector indexes are opened by the first search that needs them. When another process has indexed
     more, searches go on from what was there until it has ended, then see the new rows.
     """
 
@@ -49,7 +64,7 @@ class Corpus:
         self._store = store
         self._open_embedder = embedder
         self._embedder: Embedder | None = None
-        self._vectors = VectorIndex(vector_folder(path), store)
+        self._vectors = {kind: VectorIndex(path, store, kind) for kind in KINDS}
         self._turn = threading.Lock()
 
     @classmethod
@@ -109,11 +124,17 @@ class Corpus:
             return CorpusStatus(
                 documents=rows.count(documents),
                 passages=rows.count(passages),
+                sentences=rows.count(sentences),
+                entities=rows.count(entities),
+                relations=rows.count(relations),
+                unextracted=len(rows.graph.failures()),
+                unembedded=rows.embeddings.count_missing(),
                 revision=state.revision,
                 complete=state.settled,
                 embedding_model=facts["embedding_model"],
                 dimension=int(facts["dimension"]),
                 chunking=facts["chunking"],
+                extractor=facts.get("extractor", "none"),
             )
 
     def passage(self, key: str) -> Passage | None:
@@ -139,23 +160,79 @@ class Corpus:
         """
         return self._checked_embedder().encode(texts)
 
-    def search_dense(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
-        """The `k` passages nearest to `vector`, as `(id, cosine)`, best first, ties by id."""
-        self._vectors.refresh()
-        return self._vectors.search(vector, k)
+    def search(self, kind: str, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
+        """The `k` nearest to `vector` of one kind, as `(id, cosine)`, best first, ties by id.
+
+        Args:
+            kind: `passage`, `entity`, `relation` or `sentence`; sentences have the ids of `sentence_id`.
+            vector: L2-normalised, shape `(dimension,)`.
+            k: How many.
+        """
+        index = self._vectors[kind]
+        index.refresh()
+        return index.search(vector, k)
+
+    def entities(self, ids: Sequence[str]) -> list[Entity]:
+        """The entities of these ids, in this order; ids that do not exist are passed over."""
+        with self._store.reading() as rows:
+            found = rows.graph.entities(ids)
+        return [found[key] for key in ids if key in found]
+
+    def relations(self, ids: Sequence[str]) -> list[Relation]:
+        """The relations of these ids, in this order; ids that do not exist are passed over."""
+        with self._store.reading() as rows:
+            found = rows.graph.relations(ids)
+        return [found[key] for key in ids if key in found]
+
+    def sentences(self, ids: Sequence[str]) -> dict[str, str]:
+        """The sentences of these ids (see `sentence_id`) that exist, by id."""
+        with self._store.reading() as rows:
+            return rows.texts("sentence", ids)
+
+    def entities_named(self, names: Sequence[str]) -> dict[str, list[str]]:
+        """For each of `names` the ids of the entities called so, whatever their type and case; there may be none."""
+        with self._store.reading() as rows:
+            return rows.graph.named(names)
+
+    def entities_of(self, passage_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """For each of these passages the ids of the entities that were extracted from it; there may be none."""
+        with self._store.reading() as rows:
+            return rows.graph.of_passages(passage_ids)
+
+    def relations_of(self, entity_id: str) -> list[Relation]:
+        """The relations that have this entity as head or tail, by id."""
+        with self._store.reading() as rows:
+            return rows.graph.relations_of(entity_id)
+
+    def iter_entities(self) -> Iterator[Entity]:
+        """All entities, by id."""
+        with self._store.reading() as rows:
+            yield from rows.graph.iter_entities()
+
+    def iter_relations(self) -> Iterator[Relation]:
+        """All relations, by id."""
+        with self._store.reading() as rows:
+            yield from rows.graph.iter_relations()
+
+    def iter_mentions(self) -> Iterator[Mention]:
+        """Which sentences mention which entities how often, by entity, passage and sentence."""
+        with self._store.reading() as rows:
+            yield from rows.graph.iter_mentions()
 
     def derive(self, kind: str, *, load: Callable[[Path], bool], build: Callable[[Path, Rows], None]) -> DerivedIndex:
         """An index of a tool's own, kept beside the corpus in a folder named `kind`, in step with the rows."""
-        return DerivedIndex(self.path / "indexes" / kind, self._store, load=load, build=build)
+        return DerivedIndex(self.path / TOOL_INDEXES / kind, self._store, load=load, build=build)
 
     def warm(self) -> None:
-        """Open everything that dense searches need, building the vector index where it is missing."""
+        """Open everything that dense searches need, building the vector indexes where they are missing."""
         self._checked_embedder()
-        self._vectors.refresh()
+        for index in self._vectors.values():
+            index.refresh()
 
     def close(self) -> None:
-        """Close the store and the index."""
-        self._vectors.close()
+        """Close the store and the indexes."""
+        for index in self._vectors.values():
+            index.close()
         self._store.close()
 
     def _checked_embedder(self) -> Embedder:
@@ -163,14 +240,15 @@ class Corpus:
             if self._embedder is None:
                 embedder = self._open_embedder()
                 with self._store.reading() as rows:
-                    check_encoder(self.path, rows.facts(), embedder)
+                    parts = {"embedding_model": embedder.name, "dimension": str(embedder.dimension)}
+                    check_parts(self.path, rows.facts(), parts)
                 self._embedder = embedder
             return self._embedder
 
 
-def check_encoder(path: Path, facts: dict[str, str], embedder: Embedder) -> None:
-    """Refuse an encoder other than the corpus's own."""
-    for part, given in (("embedding_model", embedder.name), ("dimension", str(embedder.dimension))):
+def check_parts(path: Path, facts: dict[str, str], parts: dict[str, str]) -> None:
+    """Refuse parts other than those that the corpus was built with."""
+    for part, given in parts.items():
         stored = facts.get(part, given)
         if stored != given:
             raise CorpusMismatchError(path, part, stored=stored, given=given)
@@ -188,8 +266,3 @@ def checked_namespace(namespace: str) -> str:
 def database(path: Path) -> Path:
     """The store's file in the corpus folder `path`."""
     return path / "corpus.sqlite3"
-
-
-def vector_folder(path: Path) -> Path:
-    """The folder of the vector index in the corpus folder `path`."""
-    return path / "indexes" / "vectors"

@@ -16,7 +16,7 @@ from hoptrail.corpus.rows import Rows, State
 from hoptrail.corpus.store import Store
 from hoptrail.errors import CorpusError
 
-__all__ = ["DerivedIndex"]
+__all__ = ["DerivedIndex", "forget_former"]
 
 
 class DerivedIndex:
@@ -26,14 +26,22 @@ class DerivedIndex:
         folder: Where indexes of this kind are kept.
         store: The rows.
         load: Opens the index in a folder and puts it in use; says `False`, or raises, where it is not usable.
-        build: Writes the index of the given rows into an empty folder.
+        build: Writes the index of the given rows into an empty folder; those of former rows lie beside it.
+        vectors: Of which kind of vectors the index is; if of none, it is of all rows.
     """
 
     def __init__(
-        self, folder: Path, store: Store, *, load: Callable[[Path], bool], build: Callable[[Path, Rows], None]
+        self,
+        folder: Path,
+        store: Store,
+        *,
+        load: Callable[[Path], bool],
+        build: Callable[[Path, Rows], None],
+        vectors: str | None = None,
     ) -> None:
         self._folder = folder / store.namespace
         self._store = store
+        self._vectors = vectors
         self._load = load
         self._build = build
         self._revision: int | None = None
@@ -63,7 +71,7 @@ class DerivedIndex:
 
     def _build_today(self) -> None:
         with self._builder(), self._store.reading() as rows:
-            state = rows.state()
+            state = rows.state(self._vectors)
             if not self._usable(state.revision):
                 self._make(state.revision, rows)
             self._revision = state.revision
@@ -78,7 +86,7 @@ class DerivedIndex:
 
     def _state(self) -> State:
         with self._store.reading() as rows:
-            return rows.state()
+            return rows.state(self._vectors)
 
     @contextmanager
     def _builder(self) -> Iterator[None]:
@@ -108,3 +116,10 @@ class DerivedIndex:
             raise CorpusError(
                 f"The index {target} cannot be read after it was written: check the disk, then try again."
             )
+
+
+def forget_former(folder: Path, store: Store) -> None:
+    """Remove the tools' own indexes of former revisions, which would else stay until the tool is next used."""
+    for kind in folder.iterdir() if folder.is_dir() else ():
+        if (kind / store.namespace).is_dir():
+            DerivedIndex(kind, store, load=lambda _: False, build=lambda _folder, _rows: None).tidy()

@@ -1,4 +1,4 @@
-"""The relational store: documents, passages and vectors; the truth that every index is built from."""
+"""The relational store: documents, the graph and vectors; the truth that every index is built from."""
 
 import secrets
 from collections.abc import Iterator
@@ -8,14 +8,18 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
+from hoptrail.corpus.migrations import MIGRATIONS
 from hoptrail.corpus.rows import Rows
-from hoptrail.corpus.schema import MIGRATIONS, manifest
+from hoptrail.corpus.schema import manifest
 from hoptrail.errors import CorpusError, CorpusMismatchError
 
 __all__ = ["Store"]
 
 _SHARED = ""
 """The namespace of facts about the store as a whole."""
+
+_BUSY_MS = 30_000
+_ERASING_MS = 2_000
 
 
 class Store:
@@ -47,7 +51,8 @@ class Store:
             rows = Rows(connection, self.namespace)
             yield rows
             # Random, so that no other history of this store (a restored copy, a deleted file) can have the same one.
-            rows.put_facts({"revision": str(secrets.randbits(62))})
+            revision = str(secrets.randbits(62))
+            rows.put_facts({"revision": revision, **{f"revision:{kind}": revision for kind in rows.touched}})
 
     def settle(self) -> None:
         """Say that the rows' revision is the last of its writer's."""
@@ -70,6 +75,19 @@ class Store:
                 for migrate in MIGRATIONS[_version(connection) :]:
                     migrate(connection)
                 Rows(connection, _SHARED).put_facts({"format": str(len(MIGRATIONS))})
+
+    def erase(self) -> None:
+        """Leave nothing of deleted rows in the files: SQLite overwrites them, its log has to be emptied too."""
+        connection = self._engine.raw_connection()
+        try:
+            cursor = connection.cursor()
+            # A reader that has not ended keeps the log in use: it is emptied by the next writer then.
+            cursor.execute(f"PRAGMA busy_timeout={_ERASING_MS}")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            cursor.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+            cursor.close()
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """Close the connections."""
@@ -103,7 +121,13 @@ def _engine(path: Path) -> Engine:
         # The driver would begin transactions late and end them at will; `begin` below does it instead.
         connection.isolation_level = None  # type: ignore[attr-defined]
         cursor = connection.cursor()  # type: ignore[attr-defined]
-        for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        for pragma in (
+            f"busy_timeout={_BUSY_MS}",
+            "journal_mode=WAL",
+            "synchronous=NORMAL",
+            "foreign_keys=ON",
+            "secure_delete=ON",
+        ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 

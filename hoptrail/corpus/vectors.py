@@ -1,4 +1,4 @@
-"""The vector index: Chroma, always rebuildable from the store's rows."""
+"""The vector indexes: Chroma, always rebuildable from the store's rows."""
 
 import threading
 from pathlib import Path
@@ -7,33 +7,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hoptrail.corpus import chroma
 from hoptrail.corpus.derived import DerivedIndex
-from hoptrail.corpus.rows import Rows
-from hoptrail.corpus.schema import vectors
 from hoptrail.corpus.store import Store
 from hoptrail.errors import CorpusError
 
 __all__ = ["VectorIndex"]
 
 _BATCH = 2_000
-_COLLECTION = "passages"
-
-# Measured on 4,773 passages with 1,000 queries, top 20 against brute force: Chroma's defaults miss some of it in 28
-# queries, these in none, for 0.4 ms more a query.
-_NEIGHBOURS = 32
-_SEARCH_WIDTH = 800
-
 _EXTRA = 8
 _DIGITS = 6
 """Cosines are rounded, as the encoder's last digits depend on which texts it was given together."""
 
+VECTORS = "vectors"
+"""Where they are within a corpus."""
+
 
 class VectorIndex:
-    """Cosine search over the passages' vectors; searches may run in any thread."""
+    """Cosine search over the vectors of one kind; searches may run in any thread.
 
-    def __init__(self, folder: Path, store: Store) -> None:
-        self._derived = DerivedIndex(folder, store, load=self._load, build=_build)
+    Args:
+        folder: That of the corpus.
+        store: The rows.
+        kind: Which vectors: of passages, entities, relations or sentences.
+    """
+
+    def __init__(self, folder: Path, store: Store, kind: str) -> None:
+        self._kind = kind
         self._store = store
+        self._derived = DerivedIndex(
+            folder / VECTORS / kind,
+            store,
+            load=self._load,
+            build=lambda draft, rows: chroma.build(draft, rows, kind),
+            vectors=kind,
+        )
         self._in_use: tuple[Any, int] | None = None
         self._clients: list[Any] = []
         self._turn = threading.Lock()
@@ -47,7 +55,7 @@ class VectorIndex:
         self._derived.tidy()
 
     def search(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
-        """The `k` passages nearest to `vector`, shape `(dimension,)`, as `(id, cosine)`, best first, ties by id.
+        """The ids of the `k` vectors nearest to `vector`, shape `(dimension,)`, with the cosine, best first, ties by id.
 
         Raises:
             CorpusError: It was closed.
@@ -74,7 +82,7 @@ class VectorIndex:
         unit = vector / max(float(np.linalg.norm(vector)), 1e-12)
         best: list[tuple[str, float]] = []
         with self._store.reading() as rows:
-            for ids, matrix in rows.iter_vectors(_BATCH):
+            for ids, matrix in rows.embeddings.batches(self._kind, _BATCH):
                 here = _ranked(ids, (matrix @ unit).astype(np.float64), k)
                 best = sorted([*best, *here], key=_order)[:k]
         return best
@@ -87,22 +95,12 @@ class VectorIndex:
                 self._clients.pop().close()
 
     def _load(self, folder: Path) -> bool:
-        if not (folder / "size").is_file():
-            return False
-        size = int((folder / "size").read_text(encoding="ascii"))
-        client = _chroma(folder)
-        try:
-            collection = client.get_collection(_COLLECTION, embedding_function=None)
-            usable = collection.count() == size and (size == 0 or _answers(collection))
-        except BaseException:
-            client.close()
-            raise
-        if not usable:
-            client.close()
+        opened = chroma.load(folder)
+        if opened is None:
             return False
         with self._turn:
-            self._in_use = collection, size
-            self._clients.append(client)
+            self._in_use = opened.collection, opened.size
+            self._clients.append(opened)
             # A search that began before may still use the former one; the one before that is idle.
             while len(self._clients) > 2:  # noqa: PLR2004 - today's and the former
                 self._clients.pop(0).close()
@@ -119,43 +117,3 @@ def _rounded(cosine: float) -> float:
 
 def _order(pair: tuple[str, float]) -> tuple[float, str]:
     return -pair[1], pair[0]
-
-
-def _answers(collection: Any) -> bool:
-    """Whether the graph is there: without it Chroma answers, but with fewer passages. This also reads it into memory."""
-    some = collection.get(limit=3, include=["embeddings"])
-    wanted = min(collection.count(), _EXTRA)
-    found = collection.query(query_embeddings=some["embeddings"], n_results=wanted, include=[])
-    return all(len(ids) == wanted for ids in found["ids"])
-
-
-def _build(folder: Path, rows: Rows) -> None:
-    size = rows.count(vectors)
-    client = _chroma(folder)
-    try:
-        collection = client.create_collection(
-            _COLLECTION,
-            embedding_function=None,
-            configuration={
-                "hnsw": {
-                    "space": "cosine",
-                    "max_neighbors": _NEIGHBOURS,
-                    "ef_construction": 200,
-                    "ef_search": _SEARCH_WIDTH,
-                    # The graph is written once, with the last vector; what is not written is replayed at every opening.
-                    "sync_threshold": max(size, 2),
-                }
-            },
-        )
-        for ids, matrix in rows.iter_vectors(_BATCH):
-            collection.upsert(ids=ids, embeddings=matrix)
-    finally:
-        client.close()
-    (folder / "size").write_text(str(size), encoding="ascii")
-
-
-def _chroma(folder: Path) -> Any:
-    import chromadb  # noqa: PLC0415 - takes half a second
-    from chromadb.config import Settings  # noqa: PLC0415
-
-    return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))

@@ -24,11 +24,11 @@ def folder(mini_corpus: Path, tmp_path: Path) -> Path:
 
 
 def ranking(corpus: Corpus, query: str = "Who is the father?") -> list[tuple[str, float]]:
-    return corpus.search_dense(corpus.encode([query])[0], 20)
+    return corpus.search("passage", corpus.encode([query])[0], 20)
 
 
 def index_folder(folder: Path) -> Path:
-    (found,) = [p for p in (folder / "indexes" / "vectors" / "default").iterdir() if p.is_dir()]
+    (found,) = [p for p in (folder / "vectors" / "passage" / "default").iterdir() if p.is_dir()]
     return found
 
 
@@ -77,7 +77,7 @@ def test_searches_are_exact(mini_corpus: Path, mini: Path, encoder: Encoder) -> 
         cosines = matrix @ vector
         ranked = sorted(range(50), key=lambda i: (-round(float(cosines[i]), 6), passages[i].id))
         for depth in (1, 3, 20, 50, 1_000):
-            found = corpus.search_dense(vector, depth)
+            found = corpus.search("passage", vector, depth)
             assert [key for key, _ in found] == [passages[i].id for i in ranked[:depth]]
             np.testing.assert_allclose([score for _, score in found], cosines[ranked[:depth]], atol=2e-6)
     corpus.close()
@@ -85,13 +85,13 @@ def test_searches_are_exact(mini_corpus: Path, mini: Path, encoder: Encoder) -> 
 
 def test_vectors_that_cannot_be_searched_for(mini_corpus: Path, encoder: Encoder) -> None:
     corpus = Corpus.open(mini_corpus, encoder)
-    assert corpus.search_dense(np.full(384, np.nan, np.float32), 5) == []
-    assert corpus.search_dense(np.ones(384, np.float32), 0) == []
-    zero = corpus.search_dense(np.zeros(384, np.float32), 5)
+    assert corpus.search("passage", np.full(384, np.nan, np.float32), 5) == []
+    assert corpus.search("passage", np.ones(384, np.float32), 0) == []
+    zero = corpus.search("passage", np.zeros(384, np.float32), 5)
     assert np.isfinite([score for _, score in zero]).all()
     corpus.close()
     with pytest.raises(CorpusError, match="closed"):
-        corpus.search_dense(np.ones(384, np.float32), 5)
+        corpus.search("passage", np.ones(384, np.float32), 5)
 
 
 def damage_nothing(found: Path) -> None:
@@ -179,14 +179,14 @@ def test_an_open_corpus_follows_what_is_indexed(folder: Path, encoder: Encoder, 
 def test_threads_search_while_another_indexes(folder: Path, encoder: Encoder, tmp_path: Path) -> None:
     corpus = Corpus.open(folder, encoder)
     vector = corpus.encode(["the capital of the islands"])[0]
-    expected = corpus.search_dense(vector, 5)
+    expected = corpus.search("passage", vector, 5)
     wrong: list[object] = []
     stop = threading.Event()
 
     def search() -> None:
         while not stop.is_set():
             try:
-                found = [pair for pair in corpus.search_dense(vector, 20) if not pair[0].startswith("odd")]
+                found = [pair for pair in corpus.search("passage", vector, 20) if not pair[0].startswith("odd")]
             except Exception as error:  # noqa: BLE001
                 wrong.append(error)
                 return

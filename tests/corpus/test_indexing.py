@@ -31,7 +31,7 @@ def rows_of(folder: Path, encoder: Encoder) -> tuple[list[Passage], list[tuple[s
     """Everything that can be seen of a corpus: its passages and a ranking of all of them."""
     corpus = Corpus.open(folder, encoder)
     try:
-        return list(corpus.iter_passages()), corpus.search_dense(corpus.encode(["Who was the father?"])[0], 1_000)
+        return list(corpus.iter_passages()), corpus.search("passage", corpus.encode(["Who was the father?"])[0], 1_000)
     finally:
         corpus.close()
 
@@ -107,9 +107,15 @@ def test_changed_documents_are_replaced_and_new_ones_added(encoder: Encoder, tmp
 def test_progress_counts_up_to_all_passages(mini: Path, encoder: Encoder, tmp_path: Path) -> None:
     seen: list[tuple[int, int, str]] = []
     index([mini], tmp_path / "c", encoder, progress=lambda *told: seen.append(told))
-    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
     assert all(done <= total for done, total, _ in seen)
-    assert seen[-1][:2] == (50, 50)
+    phases = list(dict.fromkeys(note for _, _, note in seen))
+    assert phases == ["reading", "embedding", "building the vector indexes"]
+    ends = []
+    for phase in phases:
+        counts = [done for done, _, note in seen if note == phase]
+        assert counts == sorted(counts)
+        ends.append(counts[-1])
+    assert ends == [50, 50, 4]
 
 
 def test_bad_documents_do_not_stop_the_others(mini: Path, encoder: Encoder, tmp_path: Path) -> None:
@@ -155,7 +161,7 @@ def test_equal_passages_are_ranked_by_id(encoder: Encoder, tmp_path: Path) -> No
     corpus = Corpus.open(tmp_path / "c", encoder)
     (vector,) = corpus.encode(["the very same passage"])
     for depth in (1, 5, 299, 1_000):
-        found = [key for key, _ in corpus.search_dense(vector, depth)]
+        found = [key for key, _ in corpus.search("passage", vector, depth)]
         assert found[:300] == [f"d{i:03}" for i in range(300)][:depth]
     assert len(found) == 320
     corpus.close()
@@ -206,7 +212,7 @@ def test_namespaces_are_tenants(mini: Path, encoder: Encoder, mini_corpus: Path,
     (tmp_path / "x.txt").write_text("Only for the other tenant.", encoding="utf-8")
     index([tmp_path / "x.txt"], tmp_path / "c", encoder, namespace="other")
     other = Corpus.open(tmp_path / "c", encoder, namespace="other")
-    assert [key for key, _ in other.search_dense(other.encode(["tenant"])[0], 10)] == ["x.txt"]
+    assert [key for key, _ in other.search("passage", other.encode(["tenant"])[0], 10)] == ["x.txt"]
     other.close()
     assert_same(tmp_path / "c", mini_corpus, encoder)
     with pytest.raises(CorpusNotFoundError):
@@ -216,25 +222,25 @@ def test_namespaces_are_tenants(mini: Path, encoder: Encoder, mini_corpus: Path,
 def test_an_interrupted_run_keeps_its_batches(
     mini: Path, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hoptrail.corpus.indexing._BATCH_PASSAGES", 10)
+    monkeypatch.setattr("hoptrail.corpus.phases._BATCH_TEXTS", 10)
     failing = Interrupting(encoder())
     with pytest.raises(KeyboardInterrupt):
         index([mini], tmp_path / "c", lambda: failing)
     corpus = Corpus.open(tmp_path / "c", encoder)
-    assert (corpus.count, corpus.status().complete) == (20, False)
-    assert len(corpus.search_dense(corpus.encode(["x"])[0], 100)) == 20
+    assert (corpus.count, corpus.status().unembedded, corpus.status().complete) == (50, 30, False)
+    assert len(corpus.search("passage", corpus.encode(["x"])[0], 100)) == 20
     corpus.close()
-    assert figures(index([mini], tmp_path / "c", encoder)) == (30, 0, 20, 30, 0)
+    assert figures(index([mini], tmp_path / "c", encoder)) == (0, 0, 50, 30, 0)
 
 
 CHILD = textwrap.dedent("""
     import sys
     from functools import partial
     from pathlib import Path
-    import hoptrail.corpus.indexing as indexing
+    import hoptrail.corpus.indexing as indexing, hoptrail.corpus.phases as phases
     from hoptrail.config import Settings
     from hoptrail.models.embeddings import open_embedder
-    indexing._BATCH_PASSAGES = 5
+    phases._BATCH_PASSAGES = phases._BATCH_TEXTS = 5
     indexing.index(
         [Path(sys.argv[1])], Path(sys.argv[2]), partial(open_embedder, Settings()),
         progress=lambda done, total, note: print(done, note, flush=True),
@@ -242,7 +248,7 @@ CHILD = textwrap.dedent("""
 """)
 
 
-@pytest.mark.parametrize("at", [(20, "embedding"), (50, "building")])
+@pytest.mark.parametrize("at", [(20, "reading"), (20, "embedding"), (0, "building")])
 def test_a_killed_run_goes_on_where_it_stopped(
     at: tuple[int, str], mini: Path, encoder: Encoder, mini_corpus: Path, tmp_path: Path
 ) -> None:
@@ -261,6 +267,8 @@ def test_a_killed_run_goes_on_where_it_stopped(
         child.send_signal(signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
     report = index([mini], tmp_path / "c", encoder)
-    assert report.unchanged >= done
+    assert report.unchanged >= (done if doing == "reading" else 50)
+    if doing != "reading":
+        assert report.passages <= 50 - done
     assert report.added + report.unchanged == 50
     assert_same(tmp_path / "c", mini_corpus, encoder)

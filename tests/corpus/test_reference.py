@@ -59,12 +59,12 @@ def test_the_graph_index_answers_as_an_exact_search(
 ) -> None:
     corpus = Corpus.open(folder, encoder)
     with corpus._store.reading() as rows:
-        portions = list(rows.iter_vectors(1_000))
+        portions = list(rows.embeddings.batches("passage", 1_000))
     ids = [key for keys, _ in portions for key in keys]
     matrix = np.concatenate([part for _, part in portions])
     for vector in corpus.encode([question["question"] for question in questions]):
         best = np.argsort(-np.round((matrix @ vector).astype(np.float64), 6), kind="stable")[:20]
-        found = corpus.search_dense(vector, 20)
+        found = corpus.search("passage", vector, 20)
         np.testing.assert_allclose([score for _, score in found], (matrix @ vector)[best], atol=2e-6)
         assert {key for key, _ in found} == {ids[i] for i in best}
     corpus.close()

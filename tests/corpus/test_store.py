@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from hoptrail.corpus.migrations import MIGRATIONS
 from hoptrail.corpus.rows import Entry, Rows
-from hoptrail.corpus.schema import MIGRATIONS, documents, passages, vectors
+from hoptrail.corpus.schema import documents, embeddings, passages
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.types import Document, Passage
 from hoptrail.errors import CorpusError, CorpusMismatchError
@@ -23,17 +25,25 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def entry(key: str, *texts: str) -> Entry:
     parts = [Passage(id=f"{key}#{i}", document=key, ordinal=i, title="", text=text) for i, text in enumerate(texts)]
-    matrix = np.arange(4 * len(texts), dtype=np.float32).reshape(len(texts), 4)
-    return Entry(Document(id=key, title="", text="".join(texts)), parts, matrix)
+    return Entry(Document(id=key, title="", text="".join(texts)), parts)
+
+
+def vectors_of(given: Entry) -> NDArray[np.float32]:
+    return np.arange(4 * len(given.passages), dtype=np.float32).reshape(-1, 4)
 
 
 def write(store: Store, *entries: Entry) -> None:
     with store.writing() as rows:
         rows.replace(entries)
+        for given in entries:
+            texts = {p.id: p.content for p in given.passages}
+            missing = rows.embeddings.missing("passage")
+            assert set(texts) <= set(missing)
+            rows.embeddings.put("passage", texts, vectors_of(given))
 
 
 def counts(rows: Rows) -> tuple[int, int, int]:
-    return rows.count(documents), rows.count(passages), rows.count(vectors)
+    return rows.count(documents), rows.count(passages), rows.count(embeddings)
 
 
 def test_a_changed_document_leaves_nothing_of_the_former_one(store: Store) -> None:
@@ -43,7 +53,7 @@ def test_a_changed_document_leaves_nothing_of_the_former_one(store: Store) -> No
         assert counts(rows) == (2, 2, 2)
         assert [p.text for p in rows.iter_passages()] == ["new", "other"]
         assert list(rows.passages(["b#0", "a#2", "a#0"])) == ["a#0", "b#0"]
-        ((ids, matrix),) = rows.iter_vectors(10)
+        ((ids, matrix),) = rows.embeddings.batches("passage", 10)
     assert ids == ["a#0", "b#0"]
     np.testing.assert_array_equal(matrix[0], [0, 1, 2, 3])
 
@@ -52,10 +62,10 @@ def test_vectors_come_back_as_they_were_in_any_portion(store: Store) -> None:
     given = entry("a", *map(str, range(23)))
     write(store, given)
     with store.reading() as rows:
-        portions = list(rows.iter_vectors(5))
+        portions = list(rows.embeddings.batches("passage", 5))
     assert [len(ids) for ids, _ in portions] == [5, 5, 5, 5, 3]
     back = dict(zip([key for ids, _ in portions for key in ids], np.concatenate([m for _, m in portions]), strict=True))
-    for passage, vector in zip(given.passages, given.vectors, strict=True):
+    for passage, vector in zip(given.passages, vectors_of(given), strict=True):
         np.testing.assert_array_equal(back[passage.id], vector)
 
 
@@ -63,9 +73,8 @@ def test_a_failed_write_changes_nothing(store: Store) -> None:
     write(store, entry("a", "one"))
     with store.reading() as rows:
         before = rows.state()
-    twice = Entry(entry("b", "x").document, [entry("b", "x").passages[0]] * 2, np.zeros((2, 4), np.float32))
     with pytest.raises(CorpusError):
-        write(store, entry("a", "changed"), twice)
+        write(store, entry("a", "changed"), entry("b", "x"), entry("b", "x"))
     with store.reading() as rows:
         assert rows.state() == before
         assert [p.text for p in rows.iter_passages()] == ["one"]

@@ -1,0 +1,160 @@
+"""Chroma collections in folders: built from the rows, or from a former one where only little was added since."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hoptrail.corpus.rows import Rows
+
+__all__ = ["OpenCollection", "build", "load"]
+
+_NAME = "vectors"
+_PROBES = 3
+_PROBE_DEPTH = 8
+_BATCH = 2_000
+_LITTLE = 0.2
+"""Up to this share of new vectors, a copy of the former collection is added to."""
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """Parameters of the HNSW graph."""
+
+    neighbours: int
+    construction: int
+    search: int
+
+
+# Passages: measured on 4,773 with 1,000 queries, top 20 against brute force: Chroma's defaults miss some of it in 28
+# queries, these in none, for 0.4 ms more a query.
+_GRAPHS = {
+    "passage": _Graph(32, 200, 800),
+    "entity": _Graph(16, 40, 400),
+    "relation": _Graph(16, 40, 400),
+    "sentence": _Graph(16, 40, 400),
+}
+
+
+@dataclass(frozen=True)
+class OpenCollection:
+    """A collection that answers, and how many vectors it has; an empty one needs none and is `None`."""
+
+    collection: Any
+    size: int
+    client: Any
+
+    def close(self) -> None:
+        """Let go of its files."""
+        if self.client is not None:
+            self.client.close()
+
+
+def load(folder: Path) -> OpenCollection | None:
+    """Open the collection in `folder`; `None`, or whatever Chroma raises, where it is not whole."""
+    size = int((folder / "size").read_text(encoding="ascii"))
+    if size == 0:
+        return OpenCollection(None, 0, None)
+    client = _chroma(folder)
+    try:
+        collection = client.get_collection(_NAME, embedding_function=None)
+        whole = collection.count() == size and _answers(collection)
+    except BaseException:
+        client.close()
+        raise
+    if whole:
+        return OpenCollection(collection, size, client)
+    client.close()
+    return None
+
+
+def build(folder: Path, rows: Rows, kind: str) -> None:
+    """Write the collection of today's vectors of one kind into an empty folder."""
+    entries = rows.embeddings.digests(kind)
+    if entries and not _extended(folder, rows, kind, entries):
+        _filled(folder, rows, kind, len(entries))
+    (folder / "entries.json").write_text(json.dumps(entries), encoding="utf-8")
+    (folder / "size").write_text(str(len(entries)), encoding="ascii")
+
+
+def _filled(folder: Path, rows: Rows, kind: str, size: int) -> None:
+    graph = _GRAPHS[kind]
+    configuration = {
+        "space": "cosine",
+        "max_neighbors": graph.neighbours,
+        "ef_construction": graph.construction,
+        "ef_search": graph.search,
+        # The graph is written once, with the last vector; what is not written is replayed at every opening.
+        "sync_threshold": max(size, 2),
+    }
+    client = _chroma(folder)
+    try:
+        collection = client.create_collection(_NAME, embedding_function=None, configuration={"hnsw": configuration})
+        for ids, matrix in rows.embeddings.batches(kind, _BATCH):
+            collection.add(ids=ids, embeddings=matrix)
+    finally:
+        client.close()
+
+
+def _extended(folder: Path, rows: Rows, kind: str, entries: dict[str, str]) -> bool:
+    """Copy a former collection and add what is new; `False` where there is none to do so with.
+
+    One that holds anything that is gone is of no use: Chroma would keep the vector, marked as deleted.
+    """
+    for former in sorted(folder.parent.iterdir()):
+        if former == folder or not (former / "size").is_file():
+            continue
+        new = _additions(former, entries)
+        if new is not None:
+            shutil.copytree(former, folder, dirs_exist_ok=True)
+            if _added(folder, rows, kind, new):
+                return True
+            for leftover in folder.iterdir():
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    return False
+
+
+def _additions(former: Path, entries: dict[str, str]) -> list[str] | None:
+    """What is to be added to a former collection, or `None` where that is not all, or too much."""
+    try:
+        old: dict[str, str] = json.loads((former / "entries.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not old or not old.items() <= entries.items() or len(entries) - len(old) > _LITTLE * len(old):
+        return None
+    return sorted(entries.keys() - old.keys())
+
+
+def _added(folder: Path, rows: Rows, kind: str, ids: Sequence[str]) -> bool:
+    try:
+        opened = load(folder)
+        if opened is None:
+            return False
+        try:
+            if ids:
+                opened.collection.modify(configuration={"hnsw": {"sync_threshold": max(len(ids), 2)}})
+            for start in range(0, len(ids), _BATCH):
+                some = ids[start : start + _BATCH]
+                opened.collection.add(ids=list(some), embeddings=rows.embeddings.vectors(kind, some))
+            return bool(opened.collection.count() == opened.size + len(ids))
+        finally:
+            opened.close()
+    except Exception:  # noqa: BLE001 - a damaged collection raises anything; it is then built anew
+        return False
+
+
+def _answers(collection: Any) -> bool:
+    """Whether the graph is there: without it Chroma answers, but with fewer vectors. This also reads it into memory."""
+    some = collection.get(limit=_PROBES, include=["embeddings"])
+    wanted = min(collection.count(), _PROBE_DEPTH)
+    found = collection.query(query_embeddings=some["embeddings"], n_results=wanted, include=[])
+    return all(len(ids) == wanted for ids in found["ids"])
+
+
+def _chroma(folder: Path) -> Any:
+    import chromadb  # noqa: PLC0415 - takes half a second
+    from chromadb.config import Settings  # noqa: PLC0415
+
+    return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
