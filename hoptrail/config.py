@@ -8,10 +8,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from hoptrail.errors import ConfigurationError
 
-__all__ = ["OutputMode", "Settings", "TraceContent"]
+__all__ = ["ExtractorName", "OutputMode", "Settings", "TraceContent"]
 
 OutputMode = Literal["auto", "tool", "native", "prompted"]
 TraceContent = Literal["off", "hashed", "full"]
+ExtractorName = Literal["offline", "llm", "none"]
 
 EMBEDDED = "embedded"
 
@@ -41,6 +42,9 @@ class Settings(BaseSettings):
     embedding_model: str = Field(EMBEDDED, description="`embedded`, or a sentence-transformers folder or hub name.")
     model_threads: int = Field(0, ge=0, description="Threads of the embedded language model; 0 means all cores.")
 
+    extractor: ExtractorName = Field(
+        "offline", description="What finds entities and relations when indexing: `offline` (spaCy), `llm`, or `none`."
+    )
     entity_types: tuple[str, ...] = Field(
         (), description="The only types of entities that extractor `llm` looks for; empty allows any."
     )

@@ -1,6 +1,9 @@
-"""`hoptrail index` and `hoptrail tools`."""
+"""`hoptrail index`, `hoptrail delete`, `hoptrail status` and `hoptrail tools`."""
 
+import dataclasses
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,16 +12,18 @@ from rich.table import Table
 
 from hoptrail.cli.console import errors, output, progress_bar
 from hoptrail.cli.options import CorpusPath, Json
-from hoptrail.config import Settings
+from hoptrail.config import ExtractorName, Settings
 from hoptrail.corpus.corpus import Corpus
-from hoptrail.corpus.indexing import IndexReport
+from hoptrail.corpus.extractors.registry import open_extractor
+from hoptrail.corpus.deleting import delete as delete_documents
+from hoptrail.corpus.indexing import IndexProgress, IndexReport
 from hoptrail.corpus.indexing import index as index_documents
 from hoptrail.errors import CorpusError
 from hoptrail.models.embeddings import open_embedder
 from hoptrail.planners.registry import describe_planners
 from hoptrail.tools.registry import open_tools
 
-__all__ = ["index", "tools"]
+__all__ = ["delete", "index", "status", "tools"]
 
 _SHOWN = 10
 
@@ -30,19 +35,75 @@ def index(
     *,
     corpus: CorpusPath = None,
     embedding_model: Annotated[str | None, typer.Option(help="Encoder (HOPTRAIL_EMBEDDING_MODEL).")] = None,
+    extractor: Annotated[
+        ExtractorName | None, typer.Option(help="What finds entities and relations (HOPTRAIL_EXTRACTOR).")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 if any document could not be read.")] = False,
 ) -> None:
     """Add the documents under PATHS to the corpus; unchanged ones are left alone."""
-    settings = Settings.load(corpus=corpus, embedding_model=embedding_model)
+    settings = Settings.load(corpus=corpus, embedding_model=embedding_model, extractor=extractor)
     with progress_bar() as bar:
         task = bar.add_task("reading", total=None)
 
         def tell(done: int, total: int, note: str) -> None:
             bar.update(task, completed=done, total=total, description=note)
 
-        report = index_documents(paths, settings.corpus, functools.partial(open_embedder, settings), progress=tell)
+        embedder = functools.partial(open_embedder, settings)
+        chosen = open_extractor(settings)
+        try:
+            report = index_documents(paths, settings.corpus, embedder, extractor=chosen, progress=tell)
+        finally:
+            if chosen is not None:
+                chosen.close()
     _show(report, settings.corpus)
     _refuse(report, strict=strict)
+
+
+def delete(
+    documents: Annotated[list[str], typer.Argument(help="Ids of documents: of JSONL rows, or paths of files.")],
+    *,
+    corpus: CorpusPath = None,
+    embedding_model: Annotated[str | None, typer.Option(help="Encoder (HOPTRAIL_EMBEDDING_MODEL).")] = None,
+) -> None:
+    """Remove DOCUMENTS from the corpus, with all that only they were the sources of; an unknown id removes nothing."""
+    settings = Settings.load(corpus=corpus, embedding_model=embedding_model)
+    with _progress() as tell:
+        report = delete_documents(documents, settings.corpus, functools.partial(open_embedder, settings), progress=tell)
+    output.print(
+        f"{settings.corpus}: {report.documents} documents deleted, {report.passages} passages, in {report.seconds:.1f} s",
+        markup=False,
+    )
+
+
+def status(*, corpus: CorpusPath = None, json: Json = False) -> None:
+    """Show how large the corpus is, what it was built with, and what an unfinished indexing left to do."""
+    settings = Settings.load(corpus=corpus)
+    opened = Corpus.open(settings.corpus, functools.partial(open_embedder, settings))
+    try:
+        found = dataclasses.asdict(opened.status())
+    finally:
+        opened.close()
+    if json:
+        output.print_json(data=found)
+        return
+    table = Table("", str(settings.corpus), box=None, pad_edge=False)
+    for name, value in found.items():
+        table.add_row(name.replace("_", " "), f"{value:,}" if type(value) is int and name != "revision" else str(value))
+    output.print(table)
+    if not found["complete"] or found["unextracted"] or found["unembedded"]:
+        output.print("The next `hoptrail index` does what is missing.", style="yellow")
+
+
+@contextmanager
+def _progress() -> Iterator[IndexProgress]:
+    """A bar on the terminal, and what moves it."""
+    with progress_bar() as bar:
+        task = bar.add_task("reading", total=None)
+
+        def tell(done: int, total: int, note: str) -> None:
+            bar.update(task, completed=done, total=total, description=note)
+
+        yield tell
 
 
 def _refuse(report: IndexReport, *, strict: bool) -> None:
