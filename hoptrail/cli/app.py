@@ -25,6 +25,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("index")(corpus.index)
+app.command("delete")(corpus.delete)
+app.command("status")(corpus.status)
 app.command("ask")(asking.ask)
 app.command("plan")(asking.plan)
 app.command("tools")(corpus.tools)

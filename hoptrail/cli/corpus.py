@@ -14,8 +14,8 @@ from hoptrail.cli.console import errors, output, progress_bar
 from hoptrail.cli.options import CorpusPath, Json
 from hoptrail.config import ExtractorName, Settings
 from hoptrail.corpus.corpus import Corpus
-from hoptrail.corpus.extractors.registry import open_extractor
 from hoptrail.corpus.deleting import delete as delete_documents
+from hoptrail.corpus.extractors.registry import open_extractor
 from hoptrail.corpus.indexing import IndexProgress, IndexReport
 from hoptrail.corpus.indexing import index as index_documents
 from hoptrail.errors import CorpusError
@@ -42,19 +42,14 @@ def index(
 ) -> None:
     """Add the documents under PATHS to the corpus; unchanged ones are left alone."""
     settings = Settings.load(corpus=corpus, embedding_model=embedding_model, extractor=extractor)
-    with progress_bar() as bar:
-        task = bar.add_task("reading", total=None)
-
-        def tell(done: int, total: int, note: str) -> None:
-            bar.update(task, completed=done, total=total, description=note)
-
-        embedder = functools.partial(open_embedder, settings)
-        chosen = open_extractor(settings)
-        try:
+    chosen = open_extractor(settings)
+    try:
+        with _progress() as tell:
+            embedder = functools.partial(open_embedder, settings)
             report = index_documents(paths, settings.corpus, embedder, extractor=chosen, progress=tell)
-        finally:
-            if chosen is not None:
-                chosen.close()
+    finally:
+        if chosen is not None:
+            chosen.close()
     _show(report, settings.corpus)
     _refuse(report, strict=strict)
 
@@ -107,7 +102,9 @@ def _progress() -> Iterator[IndexProgress]:
 
 
 def _refuse(report: IndexReport, *, strict: bool) -> None:
-    """Raise where nothing could be read, or where anything could not and that matters to the user."""
+    """Raise where extraction had to stop, nothing could be read, or anything could not and that matters to the user."""
+    if report.stopped is not None:
+        raise report.stopped
     indexed = report.added + report.updated + report.unchanged
     if report.failed and not indexed and len(report.failed) == 1:
         raise report.failed[0]
@@ -127,6 +124,11 @@ def _show(report: IndexReport, corpus: Path) -> None:
         f"{len(report.failed)} unreadable; {report.passages} passages embedded in {report.seconds:.1f} s",
         markup=False,
     )
+    if report.unextracted:
+        errors.print(
+            f"Nothing could be extracted from {report.unextracted} passages: the next `hoptrail index` tries them again.",
+            style="yellow",
+        )
 
 
 def tools(*, corpus: CorpusPath = None, json: Json = False) -> None:

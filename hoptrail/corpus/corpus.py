@@ -21,7 +21,7 @@ from hoptrail.corpus.vectors import VectorIndex
 from hoptrail.errors import CorpusError, CorpusMismatchError, CorpusNotFoundError
 from hoptrail.models.base import Embedder
 
-__all__ = ["TOOL_INDEXES", "Corpus", "CorpusStatus", "check_parts", "checked_namespace", "database"]
+__all__ = ["TOOL_INDEXES", "Corpus", "CorpusStatus", "check_encoder", "check_parts", "checked_namespace", "database"]
 
 TOOL_INDEXES = "indexes"
 """Where the tools' own indexes are within a corpus."""
@@ -240,8 +240,7 @@ class Corpus:
             if self._embedder is None:
                 embedder = self._open_embedder()
                 with self._store.reading() as rows:
-                    parts = {"embedding_model": embedder.name, "dimension": str(embedder.dimension)}
-                    check_parts(self.path, rows.facts(), parts)
+                    check_encoder(self.path, rows.facts(), embedder)
                 self._embedder = embedder
             return self._embedder
 
@@ -252,6 +251,11 @@ def check_parts(path: Path, facts: dict[str, str], parts: dict[str, str]) -> Non
         stored = facts.get(part, given)
         if stored != given:
             raise CorpusMismatchError(path, part, stored=stored, given=given)
+
+
+def check_encoder(path: Path, facts: dict[str, str], embedder: Embedder) -> None:
+    """Refuse an encoder other than the corpus's own."""
+    check_parts(path, facts, {"embedding_model": embedder.name, "dimension": str(embedder.dimension)})
 
 
 def checked_namespace(namespace: str) -> str:

@@ -216,3 +216,19 @@ def test_what_a_shell_can_pass_is_refused_in_one_line(
     check_refusal(run("index", tmp_path, "-c", tmp_path / "new", "--embedding-model", "[/]"), "neither a folder")
     monkeypatch.setenv("HOPTRAIL_FALLBACK_TOOLS", "text")
     check_refusal(run("tools", "-c", corpus), "fallback_tools")
+
+
+def test_documents_are_deleted_and_counted(run: Run, corpus: Path, tmp_path: Path) -> None:
+    before = json.loads(run("status", "-c", corpus, "--json").out)
+    assert (before["documents"], before["unembedded"], before["complete"]) == (3, 0, True)
+    check_refusal(run("delete", "a", "no-such", "-c", corpus), "no document 'no-such'", "nothing was deleted")
+    assert json.loads(run("status", "-c", corpus, "--json").out) == before
+    deleted = run("delete", "a", "a", "-c", corpus)
+    assert "1 documents deleted, 1 passages" in deleted.out, deleted.err
+    shown = run("status", "-c", corpus)
+    assert shown.code == 0
+    assert any(line.split() == ["documents", "2"] for line in shown.out.splitlines())
+    check_refusal(run("delete", "a", "-c", corpus), "no document 'a'")
+    check_refusal(run("delete", "a", "-c", tmp_path / "none"), "hoptrail index")
+    assert not (tmp_path / "none").exists()
+    check_refusal(run("status", "-c", tmp_path / "none"), "hoptrail index")
