@@ -1,6 +1,6 @@
 """What an extractor finds in a passage, and the protocol of extractors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -74,8 +74,8 @@ class Extractor(Protocol):
         """Which extractor, model and version; a corpus is built with one only."""
         ...
 
-    def extract(self, passages: Sequence[Passage]) -> list[Extraction | ExtractionFailure | ExtractionStop]:
-        """One result for each of `passages`, in their order.
+    def extract(self, passages: Sequence[Passage]) -> Iterable[Extraction | ExtractionFailure | ExtractionStop]:
+        """One result for each of `passages`, in their order; at once, or each as soon as it is there.
 
         A passage that cannot be read is a failure in its place. Called from one thread at a time.
         """

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, Table, exists, or_, select
+from sqlalchemy import Select, Table, case, exists, or_, select
 from sqlalchemy.orm import aliased
 
 from hoptrail.corpus.embeddings import Embeddings
@@ -45,10 +45,11 @@ class Graph:
         self._embeddings = embeddings
 
     def unextracted(self) -> list[str]:
-        """The ids of the passages from which nothing has been extracted yet, those that failed included, in order."""
+        """The ids of the passages from which nothing has been extracted yet, in order, those that failed last."""
         mine = self._tables.mine
-        done = exists().where(mine(extractions), extractions.c.passage == passages.c.id, extractions.c.state == DONE)
-        query = select(passages.c.id).where(mine(passages), ~done).order_by(passages.c.id)
+        tried = exists().where(mine(extractions), extractions.c.passage == passages.c.id)
+        query = select(passages.c.id).where(mine(passages), ~tried.where(extractions.c.state == DONE))
+        query = query.order_by(case((tried, 1), else_=0), passages.c.id)
         return [row.id for row in self._tables.connection.execute(query)]
 
     def failures(self) -> dict[str, str]:

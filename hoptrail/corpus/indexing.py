@@ -25,7 +25,7 @@ class IndexReport:
 
     Documents `added`, `updated`, `unchanged` and `failed` to be read; `passages` embedded; passages `extracted` from, and
     those `unextracted` because extraction failed; `embedded` counts the new vectors of each kind. `stopped` says why
-    extraction ended before all passages were tried.
+    extraction ended before all passages were tried, `untried` how many are left.
     """
 
     added: int
@@ -36,6 +36,7 @@ class IndexReport:
     seconds: float
     extracted: int = 0
     unextracted: int = 0
+    untried: int = 0
     stopped: HoptrailError | None = None
     embedded: dict[str, int] = field(default_factory=dict)
 
@@ -79,6 +80,7 @@ def index(
         seconds=time.perf_counter() - started,
         extracted=phases.extracted,
         unextracted=phases.unextracted,
+        untried=phases.untried,
         stopped=phases.stopped,
         embedded=phases.embedded,
     )

@@ -1,5 +1,6 @@
 """The phases of an indexing. Each does what is missing, batch by batch, so that it can end anywhere and go on later."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from hoptrail.corpus.rows import Entry
 from hoptrail.corpus.schema import KINDS
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.tables import batched
-from hoptrail.corpus.types import Document
+from hoptrail.corpus.types import Document, Passage
 from hoptrail.errors import DocumentError, HoptrailError
 from hoptrail.models.base import Embedder
 
@@ -23,6 +24,7 @@ IndexProgress = Callable[[int, int, str], None]
 _BATCH_PASSAGES = 500
 _BATCH_EXTRACTIONS = 64
 _BATCH_TEXTS = 1_000
+_KEEP_EVERY_S = 1.0
 
 
 @dataclass
@@ -36,6 +38,7 @@ class Phases:
     unchanged: int = 0
     extracted: int = 0
     unextracted: int = 0
+    untried: int = 0
     stopped: HoptrailError | None = None
     embedded: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     failed: list[DocumentError] = field(default_factory=list)
@@ -58,12 +61,12 @@ class Phases:
             self.tell(done, len(waiting), "extracting")
             with self.store.reading() as rows:
                 found = rows.passages(ids)
-            results = extractor.extract([found[key] for key in ids])
-            self._keep(dict(zip(ids, results, strict=True)))
+            self._extract_some(extractor, [found[key] for key in ids])
             if self.stopped is not None:
-                return
+                break
+        self.untried = len(waiting) - self.extracted - self.unextracted
         if waiting:
-            self.tell(len(waiting), len(waiting), "extracting")
+            self.tell(len(waiting) - self.untried, len(waiting), "extracting")
 
     def embed(self, open_embedder: Callable[[], Embedder]) -> None:
         """Embed everything that lacks a vector."""
@@ -83,16 +86,31 @@ class Phases:
         if total:
             self.tell(total, total, "embedding")
 
-    def _keep(self, results: dict[str, Extraction | ExtractionFailure | ExtractionStop]) -> None:
-        """Write what was found; passages that were not tried stay as they are."""
-        tried = {key: result for key, result in results.items() if not isinstance(result, ExtractionStop)}
-        if tried:
-            with self.store.writing() as rows:
-                rows.graph.put(tried)
-        failures = sum(isinstance(result, ExtractionFailure) for result in tried.values())
+    def _extract_some(self, extractor: Extractor, passages: list[Passage]) -> None:
+        """Keep what is found as it comes: an interruption must not cost what a slow extractor has done."""
+        fresh: dict[str, Extraction | ExtractionFailure] = {}
+        kept_at = time.monotonic()
+        try:
+            for passage, result in zip(passages, extractor.extract(passages), strict=True):
+                if isinstance(result, ExtractionStop):
+                    self.stopped = self.stopped or result.error
+                    continue
+                fresh[passage.id] = result
+                if time.monotonic() - kept_at > _KEEP_EVERY_S:
+                    found, fresh = fresh, {}
+                    self._keep(found)
+                    kept_at = time.monotonic()
+        finally:
+            self._keep(fresh)
+
+    def _keep(self, results: dict[str, Extraction | ExtractionFailure]) -> None:
+        if not results:
+            return
+        with self.store.writing() as rows:
+            rows.graph.put(results)
+        failures = sum(isinstance(result, ExtractionFailure) for result in results.values())
         self.unextracted += failures
-        self.extracted += len(tried) - failures
-        self.stopped = next((result.error for result in results.values() if isinstance(result, ExtractionStop)), None)
+        self.extracted += len(results) - failures
 
     def _changed(self, paths: Iterable[Path]) -> Iterator[Entry]:
         with self.store.reading() as rows:

@@ -60,7 +60,7 @@ async def opened(
 
 
 async def extracted(extractor: LlmExtractor, passages: Sequence[Passage]) -> list[Any]:
-    return list(await anyio.to_thread.run_sync(extractor.extract, passages))
+    return await anyio.to_thread.run_sync(lambda: list(extractor.extract(passages)))
 
 
 @pytest.mark.parametrize("mode", ["tool", "native", "prompted"])
@@ -265,5 +265,5 @@ def test_a_model_that_is_not_here_is_an_error(tmp_path: Any, monkeypatch: pytest
     monkeypatch.setenv("HOPTRAIL_CACHE", str(tmp_path))
     extractor = LlmExtractor(Settings.load(), budget=Budget())
     with pytest.raises(ModelFileError, match="hoptrail models pull"):
-        extractor.extract([passage("Voss")])
+        list(extractor.extract([passage("Voss")]))
     extractor.close()

@@ -1,11 +1,12 @@
 """Extraction by a language model: one typed call a passage, several side by side, within a budget.
 
 What is not tried because a cap is reached or the endpoint refuses everything is no failure of a passage: it is left for the
-next indexing. Passages of the same title and text are asked about once in a call of `extract`.
+next indexing. Passages of the same title and text are asked about once.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import CancelledError
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -26,7 +27,6 @@ from hoptrail.errors import (
     ModelFileError,
     ModelUnavailableError,
 )
-from hoptrail.models.base import LanguageModel
 from hoptrail.models.budget import Budget
 from hoptrail.models.language import model_name, open_language_model
 from hoptrail.models.nlp import split_sentences
@@ -36,11 +36,14 @@ from hoptrail.prompts.extraction import EXTRACTION, ExtractionOutput, render_ext
 __all__ = ["LlmExtractor", "extractor_name", "worth_asking"]
 
 Result = Extraction | ExtractionFailure | ExtractionStop
-Asked = ExtractionOutput | ExtractionFailure | ExtractionStop
 T = TypeVar("T")
 
 _SILENT = 8
 """An endpoint that has not answered this many passages in a row, or twice those in flight, is taken to be down."""
+
+
+_KNOWN = 10_000
+"""Answers kept in memory, for passages that say the same."""
 
 
 class LlmExtractor:
@@ -57,9 +60,10 @@ class LlmExtractor:
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
         self._caller: TypedCaller | None = None
+        self._known: dict[bytes, ExtractionOutput] = {}
 
-    def extract(self, passages: Sequence[Passage]) -> list[Result]:
-        """One result for each passage, in order.
+    def extract(self, passages: Sequence[Passage]) -> Iterator[Result]:
+        """One result for each passage, in order, each as soon as it is there.
 
         A passage whose call fails is a failure; those that are not tried are stops, with the reason.
 
@@ -67,12 +71,14 @@ class LlmExtractor:
             ModelError: The model cannot be opened.
             ConfigurationError: Its settings are wrong, or a cap on money is set without a known price.
         """
-        unlike = {_key(p): p for p in passages if worth_asking(p)}
-        asked = self._run(self._ask_all, list(unlike.values())) if unlike else []
-        found = dict(zip(unlike, asked, strict=True))
-        read = [p for p in passages if not isinstance(found.get(_key(p)), ExtractionFailure | ExtractionStop)]
-        sentences = dict(zip((p.id for p in read), split_sentences([p.text for p in read]), strict=True))
-        return [self._result(p, found.get(_key(p)), sentences.get(p.id, ())) for p in passages]
+        asked = {_key(p): Question(p) for p in passages if worth_asking(p) and _key(p) not in self._known}
+        task = self._start(self._ask_all, list(asked.values())) if asked else None
+        try:
+            for passage in passages:
+                yield self._result(passage, asked)
+        finally:
+            if task is not None:
+                task.cancel()
 
     def close(self) -> None:
         """Let go of the model; may be called twice."""
@@ -80,63 +86,81 @@ class LlmExtractor:
         self._caller = None
         self._portal = None
 
-    def _result(self, passage: Passage, asked: Asked | None, sentences: Sequence[str]) -> Result:
-        if asked is None:
-            return Extraction(sentences=tuple(sentences))
-        return grounded(asked, passage, sentences, self._schema) if isinstance(asked, ExtractionOutput) else asked
+    def _result(self, passage: Passage, asked: dict[bytes, "Question"]) -> Result:
+        key = _key(passage)
+        question = asked.get(key)
+        found = question.answer.result() if question is not None else self._known.get(key)
+        if isinstance(found, ExtractionFailure | ExtractionStop):
+            return found
+        (sentences,) = split_sentences([passage.text])
+        if found is None:
+            return Extraction(sentences=sentences)
+        self._known[key] = found
+        if len(self._known) > _KNOWN:
+            del self._known[next(iter(self._known))]
+        return grounded(found, passage, sentences, self._schema)
 
-    async def _ask_all(self, passages: list[Passage]) -> list[Asked]:
+    async def _ask_all(self, questions: list["Question"]) -> None:
+        try:
+            asking = _Asking(await self._opened(), self._settings, self._schema, questions)
+            async with anyio.create_task_group() as tasks:
+                for _ in range(min(self._settings.model_concurrency, len(questions))):
+                    tasks.start_soon(asking.work)
+            asking.end()
+        except BaseException as error:
+            # Whoever waits for an answer has to learn that there will be none.
+            for question in questions:
+                if not question.answer.done():
+                    question.answer.set_exception(error)
+            raise
+
+    async def _opened(self) -> TypedCaller:
         if self._caller is None:
             model = await open_language_model(self._settings)
-            self._stack.callback(self._run, _closed, model)
+            self._stack.callback(lambda: self._start(model.aclose).result())
             self._caller = TypedCaller(model, self._settings, self.budget)
-        asking = _Asking(self._caller, self._settings, self._schema, passages)
-        async with anyio.create_task_group() as tasks:
-            for _ in range(min(self._settings.model_concurrency, len(passages))):
-                tasks.start_soon(asking.work)
-        return asking.results()
+        return self._caller
 
-    def _run(self, function: Callable[..., Awaitable[T]], *arguments: object) -> T:
-        """Run on the event loop, which has a thread of its own; an interruption here ends what runs there."""
+    def _start(self, function: Callable[..., Awaitable[T]], *arguments: object) -> Future[T]:
+        """Run on the event loop, which has a thread of its own."""
         if self._portal is None:
             self._portal = self._stack.enter_context(start_blocking_portal())
-        task = self._portal.start_task_soon(function, *arguments)
-        try:
-            return task.result()
-        except (KeyboardInterrupt, CancelledError):
-            task.cancel()
-            raise
+        return self._portal.start_task_soon(function, *arguments)
+
+
+@dataclass(eq=False)
+class Question:
+    """A passage that the model is asked about, and what comes of it."""
+
+    passage: Passage
+    answer: Future[ExtractionOutput | ExtractionFailure | ExtractionStop] = field(default_factory=Future)
 
 
 @dataclass
 class _Asking:
-    """One call of `extract`: its workers take passages in order until none is left or all must stop."""
+    """One call of `extract`: its workers take questions in order until none is left or all must stop."""
 
     caller: TypedCaller
     settings: Settings
     schema: Schema
-    passages: list[Passage]
-    done: dict[int, ExtractionOutput | ExtractionFailure] = field(default_factory=dict)
+    questions: list[Question]
     stopped: HoptrailError | None = None
     silent: int = 0
 
     def __post_init__(self) -> None:
-        self._left = iter(enumerate(self.passages))
+        self._left = iter(self.questions)
 
     async def work(self) -> None:
-        for number, passage in self._left:
-            result = await self._ask(passage)
+        while self.stopped is None and (question := next(self._left, None)) is not None:
+            result = await self._ask(question.passage)
             if result is not None:
-                self.done[number] = result
-            if self.stopped is not None:
-                return
+                question.answer.set_result(result)
 
-    def results(self) -> list[Asked]:
-        return [self.done.get(number) or self._stop() for number in range(len(self.passages))]
-
-    def _stop(self) -> ExtractionStop:
-        assert self.stopped is not None  # noqa: S101 - workers leave nothing undone else
-        return ExtractionStop(self.stopped)
+    def end(self) -> None:
+        """Answer what was not tried."""
+        for question in self.questions:
+            if self.stopped is not None and not question.answer.done():
+                question.answer.set_result(ExtractionStop(self.stopped))
 
     async def _ask(self, passage: Passage) -> ExtractionOutput | ExtractionFailure | None:
         rendered = render_extraction(
@@ -182,9 +206,6 @@ def worth_asking(passage: Passage) -> bool:
     return any(c.isalnum() for c in passage.text)
 
 
-def _key(passage: Passage) -> tuple[str, str]:
-    return passage.title, passage.text
-
-
-async def _closed(model: LanguageModel) -> None:
-    await model.aclose()
+def _key(passage: Passage) -> bytes:
+    """What the model is told of the passage, as a digest."""
+    return hashlib.sha256(f"{passage.title}\0{passage.text}".encode("utf-8", "surrogatepass")).digest()
