@@ -11,14 +11,16 @@ import typer
 from rich.table import Table
 
 from hoptrail.cli.console import errors, output, progress_bar
-from hoptrail.cli.options import CorpusPath, Json
+from hoptrail.cli.costs import show_estimate, show_spending
+from hoptrail.cli.options import BaseUrl, CorpusPath, Json, ModelName
 from hoptrail.config import ExtractorName, Settings
 from hoptrail.corpus.corpus import Corpus
 from hoptrail.corpus.deleting import delete as delete_documents
+from hoptrail.corpus.estimating import estimate_index
 from hoptrail.corpus.extractors.registry import open_extractor
 from hoptrail.corpus.indexing import IndexProgress, IndexReport
 from hoptrail.corpus.indexing import index as index_documents
-from hoptrail.errors import CorpusError
+from hoptrail.errors import BudgetExceededError, CorpusError
 from hoptrail.models.embeddings import open_embedder
 from hoptrail.planners.registry import describe_planners
 from hoptrail.tools.registry import open_tools
@@ -38,12 +40,31 @@ def index(
     extractor: Annotated[
         ExtractorName | None, typer.Option(help="What finds entities and relations (HOPTRAIL_EXTRACTOR).")
     ] = None,
+    model: ModelName = None,
+    base_url: BaseUrl = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(min=0, help="US dollars that extraction may cost; the next indexing goes on (HOPTRAIL_MAX_COST)."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only estimate calls, tokens and money; nothing is written.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 if any document could not be read.")] = False,
 ) -> None:
     """Add the documents under PATHS to the corpus; unchanged ones are left alone."""
-    settings = Settings.load(corpus=corpus, embedding_model=embedding_model, extractor=extractor)
+    settings = Settings.load(
+        corpus=corpus,
+        embedding_model=embedding_model,
+        extractor=extractor,
+        model=model,
+        base_url=base_url,
+        max_cost=max_cost,
+    )
     chosen = open_extractor(settings)
     try:
+        if dry_run:
+            show_estimate(estimate_index(paths, settings.corpus, chosen), settings)
+            return
         with _progress() as tell:
             embedder = functools.partial(open_embedder, settings)
             report = index_documents(paths, settings.corpus, embedder, extractor=chosen, progress=tell)
@@ -51,6 +72,7 @@ def index(
         if chosen is not None:
             chosen.close()
     _show(report, settings.corpus)
+    show_spending(chosen, report)
     _refuse(report, strict=strict)
 
 
@@ -103,6 +125,8 @@ def _progress() -> Iterator[IndexProgress]:
 
 def _refuse(report: IndexReport, *, strict: bool) -> None:
     """Raise where extraction had to stop, nothing could be read, or anything could not and that matters to the user."""
+    if isinstance(report.stopped, BudgetExceededError):
+        raise typer.Exit(1)
     if report.stopped is not None:
         raise report.stopped
     indexed = report.added + report.updated + report.unchanged

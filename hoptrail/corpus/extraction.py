@@ -8,8 +8,17 @@ from pydantic import BaseModel, ConfigDict
 
 from hoptrail.corpus.types import Passage
 from hoptrail.errors import HoptrailError
+from hoptrail.models.budget import Budget, Estimate
 
-__all__ = ["ExtractedEntity", "ExtractedRelation", "Extraction", "ExtractionFailure", "ExtractionStop", "Extractor"]
+__all__ = [
+    "ExtractedEntity",
+    "ExtractedRelation",
+    "Extraction",
+    "ExtractionFailure",
+    "ExtractionStop",
+    "Extractor",
+    "PaidExtractor",
+]
 
 
 class ExtractedEntity(BaseModel):
@@ -83,4 +92,19 @@ class Extractor(Protocol):
 
     def close(self) -> None:
         """Let go of models and connections; may be called twice."""
+        ...
+
+
+@runtime_checkable
+class PaidExtractor(Extractor, Protocol):
+    """An extractor that calls a language model, within `budget`, which also says what has been spent."""
+
+    budget: Budget
+
+    def estimate(self, passages: Iterable[Passage]) -> Estimate:
+        """What extracting from `passages` will take; no model is called.
+
+        Raises:
+            ConfigurationError: The model's settings are wrong.
+        """
         ...

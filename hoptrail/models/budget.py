@@ -1,10 +1,25 @@
-"""A run's budget: reserved before a call, settled after it, so a cap holds under any concurrency."""
+"""What model calls may cost: reserved before a call, settled after it, so a cap holds under any concurrency."""
 
 from dataclasses import dataclass, field
 
 from hoptrail.errors import BudgetExceededError
 
-__all__ = ["Budget", "Reservation"]
+__all__ = ["Budget", "Estimate", "Reservation"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What calls that are still to be made will take; money is US dollars, `None` where no price is known.
+
+    The `most_` figures are those that are reserved: every call as long as it may be, each in form at the first attempt.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    most_tokens: int = 0
+    cost: float | None = 0.0
+    most_cost: float | None = 0.0
 
 
 @dataclass

@@ -22,7 +22,7 @@ from hoptrail.models.pull import file_state, locate
 from hoptrail.models.retries import retrying_transport
 from hoptrail.models.transport import EnvironmentTransport
 
-__all__ = ["model_name", "open_language_model", "wrap_model"]
+__all__ = ["embedded_ways", "is_embedded", "model_name", "open_language_model", "wrap_model"]
 
 _OPENAI = {"openai": "responses", "openai-responses": "responses", "openai-chat": "chat"}
 _CONNECT_S = 10.0
@@ -48,10 +48,15 @@ async def open_language_model(settings: Settings) -> LanguageModel:
     return _inferred(settings)
 
 
+def is_embedded(settings: Settings) -> bool:
+    """Whether the settings name an embedded model."""
+    return settings.base_url is None and find_spec(settings.model) is not None
+
+
 def model_name(settings: Settings) -> str:
     """The name of the model that `open_language_model` opens, without opening it."""
-    spec = find_spec(settings.model) if settings.base_url is None else None
-    if spec is not None:
+    spec = find_spec(settings.model)
+    if spec is not None and is_embedded(settings):
         return spec.name
     provider, _, rest = settings.model.partition(":")
     own_name = settings.base_url is not None and provider not in _OPENAI
@@ -83,9 +88,13 @@ async def _embedded(spec: ModelSpec, settings: Settings) -> LanguageModel:
         await http.aclose()
         await server.aclose()
 
-    guided = True if settings.guided is None else settings.guided
+    return LanguageModel(model, spec.name, *embedded_ways(settings), close, local=True)
+
+
+def embedded_ways(settings: Settings) -> tuple[Literal["tool", "native", "prompted"], bool]:
+    """How an embedded model is asked: its output mode, and whether examples are shown."""
     mode = "native" if settings.output_mode == "auto" else settings.output_mode
-    return LanguageModel(model, spec.name, mode, guided, close, local=True)
+    return mode, True if settings.guided is None else settings.guided
 
 
 def _endpoint(settings: Settings, base_url: str) -> LanguageModel:

@@ -29,15 +29,23 @@ class Prices:
         Raises:
             ConfigurationError: A cap on money is set but no price is known, so the cap could not hold.
         """
-        if settings.input_price is not None or settings.output_price is not None:
-            return cls((settings.input_price or 0.0) / _MILLION, (settings.output_price or 0.0) / _MILLION)
-        listed = None if model.local else _listed(model)
-        if listed is None and not model.local and settings.max_cost is not None:
+        known = cls.known(model, settings)
+        if known is None and settings.max_cost is not None:
             raise ConfigurationError(
                 f"HOPTRAIL_MAX_COST is set, but no price of model {model.name!r} is known: "
                 "set HOPTRAIL_INPUT_PRICE and HOPTRAIL_OUTPUT_PRICE (US dollars per million tokens)."
             )
-        return cls(*listed) if listed else cls()
+        return known or cls()
+
+    @classmethod
+    def known(cls, model: LanguageModel, settings: Settings) -> Self | None:
+        """Prices as `of` finds them, or `None` where there are none."""
+        if settings.input_price is not None or settings.output_price is not None:
+            return cls((settings.input_price or 0.0) / _MILLION, (settings.output_price or 0.0) / _MILLION)
+        if model.local:
+            return cls()
+        listed = _listed(model)
+        return cls(*listed) if listed else None
 
     def cost(self, input_tokens: int, output_tokens: int) -> float:
         """US dollars of one call."""

@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
+from hoptrail.config import OutputMode
 from hoptrail.errors import HoptrailError, ModelOutputError, ModelUnavailableError
 from hoptrail.models.base import LanguageModel
 from hoptrail.models.outputs import request_parameters
@@ -29,9 +30,9 @@ class RequestOptions(TypedDict):
     model_request_parameters: ModelRequestParameters
 
 
-def messages_of(rendered: Rendered[T], model: LanguageModel) -> list[ModelMessage]:
-    """The conversation that asks `model` for the output of `rendered`."""
-    instructions = _instructions(rendered, model)
+def messages_of(rendered: Rendered[T], mode: OutputMode) -> list[ModelMessage]:
+    """The conversation that asks a model for the output of `rendered` in `mode`."""
+    instructions = _instructions(rendered, mode)
     messages: list[ModelMessage] = []
     for user, assistant in rendered.turns:
         messages.append(ModelRequest(parts=[UserPromptPart(user)], instructions=instructions))
@@ -53,8 +54,8 @@ def correction(error: ModelOutputError) -> ModelRequest:
     return ModelRequest(parts=[UserPromptPart(f"{error} Give the JSON object again, in form.")])
 
 
-def estimate_tokens(messages: list[ModelMessage], rendered: Rendered[T]) -> int:
-    """An upper estimate of the input's tokens: ASCII at two characters a token, everything else at one byte a token."""
+def estimate_tokens(messages: list[ModelMessage], rendered: Rendered[T], *, ascii_per_token: int = 2) -> int:
+    """The input's tokens, ASCII at so many characters a token, everything else at one byte: two is an upper estimate."""
     texts = [rendered.instructions, json.dumps(rendered.schema)]
     for message in messages:
         texts += [
@@ -62,7 +63,7 @@ def estimate_tokens(messages: list[ModelMessage], rendered: Rendered[T]) -> int:
         ]
     size = sum(len(text.encode("utf-8", "replace")) for text in texts)
     ascii_size = sum(sum(c.isascii() for c in text) for text in texts)
-    return 16 * (len(messages) + 1) + (size - ascii_size) + ascii_size // 2
+    return 16 * (len(messages) + 1) + (size - ascii_size) + ascii_size // ascii_per_token
 
 
 @contextmanager
@@ -86,8 +87,8 @@ def bounded(model: LanguageModel, seconds: float) -> Iterator[None]:
         )
 
 
-def _instructions(rendered: Rendered[T], model: LanguageModel) -> str:
-    if model.output_mode != "prompted":
+def _instructions(rendered: Rendered[T], mode: OutputMode) -> str:
+    if mode != "prompted":
         return rendered.instructions
     schema = json.dumps(rendered.schema)
     return f"{rendered.instructions}\n\nWrite one JSON object that fits this schema, and nothing else:\n{schema}"

@@ -46,7 +46,7 @@ class TypedCaller:
             ModelError: The call failed after its retries, or gave no usable output.
             BudgetExceededError: The call would exceed a cap; it was not sent.
         """
-        messages = messages_of(rendered, self.model)
+        messages = messages_of(rendered, self.model.output_mode)
         for attempt in range(1, _ATTEMPTS + 1):
             response = await self._send(rendered, messages)
             if response.finish_reason == "content_filter":

@@ -85,7 +85,7 @@ class ModelCaller:
             BudgetExceededError: The call would exceed a cap; it was not sent.
         """
         model = await self.ready()
-        messages = messages_of(rendered, model)
+        messages = messages_of(rendered, model.output_mode)
         for attempt in range(1, attempts + 1):
             number = next(self._numbers)
             try:

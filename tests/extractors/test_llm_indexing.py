@@ -9,14 +9,18 @@ from typing import Any
 
 import anyio
 import pytest
+from typer.testing import CliRunner
 
+from hoptrail.cli import app
 from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
+from hoptrail.corpus.estimating import estimate_index
 from hoptrail.corpus.extraction import Extraction
 from hoptrail.corpus.extractors.llm import LlmExtractor
+from hoptrail.corpus.extractors.offline import OfflineExtractor
 from hoptrail.corpus.indexing import IndexReport, index
 from hoptrail.corpus.types import Passage
-from hoptrail.errors import BudgetExceededError, ModelAccessError
+from hoptrail.errors import BudgetExceededError, CorpusMismatchError, ModelAccessError
 from hoptrail.models.base import Embedder
 from hoptrail.testing.openai_server import Failure, ScriptedOpenAI
 
@@ -140,3 +144,71 @@ async def test_an_interruption_costs_only_what_is_in_flight(tmp_path: Path, enco
         assert report.extracted == len(TOWNS) - 3
         assert all(count == 1 for town, count in towns.asked().items() if town in TOWNS[:3] or town not in begun)
         assert towns.names() == {*TOWNS, "Norway"}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    shown = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".sqlite3-shm")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in shown}
+
+
+async def test_a_dry_run_tells_what_the_indexing_then_does(
+    tmp_path: Path, encoder: Callable[[], Embedder], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with bench(output_for, tmp_path, encoder) as towns:
+        line = ["index", str(towns.rows), "-c", str(towns.corpus), "--extractor", "llm", "--model", "m"]
+        line += ["--base-url", towns.server.base_url]
+
+        async def run(*options: str) -> tuple[int, str]:
+            code = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(app, [*line, *options]))
+            return code.exit_code, " ".join(code.output.split())
+
+        code, said = await run("--dry-run")
+        assert (code, towns.corpus.exists()) == (0, False)
+        assert "12 documents would be added" in said
+        assert "12 model calls" in said
+        assert "no price is known" in said
+        monkeypatch.setenv("HOPTRAIL_INPUT_PRICE", "1000")
+        monkeypatch.setenv("HOPTRAIL_OUTPUT_PRICE", "1000")
+        code, said = await run("--max-cost", "4")
+        assert code == 1
+        assert "The cap on cost is reached" in said
+        done = len(towns.server.requests)
+        assert 0 < done < 12
+        left = int(said.partition("is reached: ")[2].split()[0])
+        assert left == 12 - done
+        before = files(towns.corpus)
+        code, said = await run("--dry-run")
+        assert f"12 are unchanged, 0 unreadable; {left} passages to read" in said
+        assert f"{left} model calls" in said
+        most = float(said.partition("at most $")[2].split()[0])
+        assert files(towns.corpus) == before
+        code, said = await run()
+        assert code == 0
+        assert f"{left} passages read by llm/m/1: {left} model calls" in said
+        spent = float(said.partition("tokens, $")[2].split()[0])
+        assert 0 < spent <= most
+        code, said = await run("--dry-run")
+        assert "0 passages to read" in said
+        assert "0 model calls" in said
+        assert len(towns.server.requests) == 12
+
+
+async def test_a_dry_run_counts_what_changes(tmp_path: Path, encoder: Callable[[], Embedder]) -> None:
+    async with bench(lambda _: "no", tmp_path, encoder) as towns:
+        await towns.index()
+        lines = towns.rows.read_text(encoding="utf-8").splitlines()
+        lines[0] = lines[0].replace("a town", "a large town")
+        lines[1] = json.dumps({"id": "new", "title": "", "text": "Oslo."})
+        towns.rows.write_text("\n".join(lines), encoding="utf-8")
+        found = estimate_index(
+            [towns.rows],
+            towns.corpus,
+            LlmExtractor(Settings.load(model="m", base_url=towns.server.base_url, input_price=0)),
+        )
+        assert (found.added, found.updated, found.unchanged, found.passages) == (1, 1, 10, 13)
+        assert (found.cost.calls, found.cost.cost) == (13, 0)
+        assert 0 < found.cost.input_tokens + found.cost.output_tokens < found.cost.most_tokens
+        found = estimate_index([towns.rows], towns.corpus, None)
+        assert (found.passages, found.cost.calls) == (2, 0)
+        with pytest.raises(CorpusMismatchError, match="extractor"):
+            estimate_index([towns.rows], towns.corpus, OfflineExtractor())

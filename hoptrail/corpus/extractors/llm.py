@@ -4,8 +4,7 @@ What is not tried because a cap is reached or the endpoint refuses everything is
 next indexing. Passages of the same title and text are asked about once.
 """
 
-import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from hoptrail.config import Settings
 from hoptrail.corpus.extraction import Extraction, ExtractionFailure, ExtractionStop
+from hoptrail.corpus.extractors.costs import CostMeter, passage_key, worth_asking
 from hoptrail.corpus.extractors.grounding import Schema, grounded
 from hoptrail.corpus.types import Passage
 from hoptrail.errors import (
@@ -27,13 +27,15 @@ from hoptrail.errors import (
     ModelFileError,
     ModelUnavailableError,
 )
-from hoptrail.models.budget import Budget
-from hoptrail.models.language import model_name, open_language_model
+from hoptrail.models.base import LanguageModel
+from hoptrail.models.budget import Budget, Estimate
+from hoptrail.models.language import embedded_ways, is_embedded, model_name, open_language_model
 from hoptrail.models.nlp import split_sentences
+from hoptrail.models.prices import Prices
 from hoptrail.models.typed import TypedCaller
 from hoptrail.prompts.extraction import EXTRACTION, ExtractionOutput, render_extraction
 
-__all__ = ["LlmExtractor", "extractor_name", "worth_asking"]
+__all__ = ["LlmExtractor", "extractor_name"]
 
 Result = Extraction | ExtractionFailure | ExtractionStop
 T = TypeVar("T")
@@ -59,6 +61,7 @@ class LlmExtractor:
         self._schema = Schema(settings.entity_types, settings.relation_labels)
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
+        self._model: LanguageModel | None = None
         self._caller: TypedCaller | None = None
         self._known: dict[bytes, ExtractionOutput] = {}
 
@@ -71,7 +74,7 @@ class LlmExtractor:
             ModelError: The model cannot be opened.
             ConfigurationError: Its settings are wrong, or a cap on money is set without a known price.
         """
-        asked = {_key(p): Question(p) for p in passages if worth_asking(p) and _key(p) not in self._known}
+        asked = {passage_key(p): Question(p) for p in passages if worth_asking(p) and passage_key(p) not in self._known}
         task = self._start(self._ask_all, list(asked.values())) if asked else None
         try:
             for passage in passages:
@@ -80,14 +83,28 @@ class LlmExtractor:
             if task is not None:
                 task.cancel()
 
+    def estimate(self, passages: Iterable[Passage]) -> Estimate:
+        """What extracting from `passages` will take, from their length; no model is called.
+
+        Raises:
+            ConfigurationError: The model's settings are wrong, or its key is missing.
+        """
+        if is_embedded(self._settings):
+            mode, guided = embedded_ways(self._settings)
+            return CostMeter(self._settings, self._schema, mode, guided, Prices()).of(passages)
+        model = self._start(self._language_model).result()
+        prices = Prices.known(model, self._settings)
+        return CostMeter(self._settings, self._schema, model.output_mode, model.guided, prices).of(passages)
+
     def close(self) -> None:
         """Let go of the model; may be called twice."""
         self._stack.close()
+        self._model = None
         self._caller = None
         self._portal = None
 
     def _result(self, passage: Passage, asked: dict[bytes, "Question"]) -> Result:
-        key = _key(passage)
+        key = passage_key(passage)
         question = asked.get(key)
         found = question.answer.result() if question is not None else self._known.get(key)
         if isinstance(found, ExtractionFailure | ExtractionStop):
@@ -116,10 +133,14 @@ class LlmExtractor:
 
     async def _opened(self) -> TypedCaller:
         if self._caller is None:
-            model = await open_language_model(self._settings)
-            self._stack.callback(lambda: self._start(model.aclose).result())
-            self._caller = TypedCaller(model, self._settings, self.budget)
+            self._caller = TypedCaller(await self._language_model(), self._settings, self.budget)
         return self._caller
+
+    async def _language_model(self) -> LanguageModel:
+        if self._model is None:
+            model = self._model = await open_language_model(self._settings)
+            self._stack.callback(lambda: self._start(model.aclose).result())
+        return self._model
 
     def _start(self, function: Callable[..., Awaitable[T]], *arguments: object) -> Future[T]:
         """Run on the event loop, which has a thread of its own."""
@@ -199,13 +220,3 @@ def extractor_name(settings: Settings) -> str:
         if names
     ]
     return "/".join(["llm", model_name(settings), EXTRACTION.version, *guides])
-
-
-def worth_asking(passage: Passage) -> bool:
-    """Whether there is any letter or digit to read."""
-    return any(c.isalnum() for c in passage.text)
-
-
-def _key(passage: Passage) -> bytes:
-    """What the model is told of the passage, as a digest."""
-    return hashlib.sha256(f"{passage.title}\0{passage.text}".encode("utf-8", "surrogatepass")).digest()
