@@ -4,10 +4,12 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from hoptrail.corpus.rows import Rows
+from hoptrail.corpus.scrubbing import scrub
 
 __all__ = ["OpenCollection", "build", "load"]
 
@@ -30,8 +32,8 @@ class _Graph:
 
 # Passages: measured on 4,773 with 1,000 queries, top 20 against brute force: Chroma's defaults miss some of it in 28
 # queries, these in none, for 0.4 ms more a query. The others are many, and building must not take longer than a small part
-# of encoding them: on 40,000 entities and 20,000 sentences these find .997 of the top 20; 40 for construction and 400 for
-# search find .986 and .997 in half of the building time, 32 neighbours find no more in 1.3 times of it.
+# of encoding them: these find .997 of the top 20 of 40,000 entities and .9995 of 20,000 sentences; 40 for construction and
+# 400 for search find .986 and .997 in half of the building time, 32 neighbours find no more in 1.3 times of it.
 _GRAPHS = {
     "passage": _Graph(32, 200, 800),
     "entity": _Graph(16, 100, 1_000),
@@ -77,6 +79,7 @@ def build(folder: Path, rows: Rows, kind: str) -> None:
     entries = rows.embeddings.digests(kind)
     if entries and not _extended(folder, rows, kind, entries):
         _filled(folder, rows, kind, len(entries))
+    scrub(folder)
     (folder / "entries.json").write_text(json.dumps(entries), encoding="utf-8")
     (folder / "size").write_text(str(len(entries)), encoding="ascii")
 
@@ -157,6 +160,13 @@ def _answers(collection: Any) -> bool:
 
 def _chroma(folder: Path) -> Any:
     import chromadb  # noqa: PLC0415 - takes half a second
+
+    return chromadb.PersistentClient(str(folder), settings=_settings().model_copy())
+
+
+@lru_cache(maxsize=1)
+def _settings() -> Any:
+    """Chroma's settings, which it reads from many places, slowly; a client changes those that it is given."""
     from chromadb.config import Settings  # noqa: PLC0415
 
-    return chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
+    return Settings(anonymized_telemetry=False)
