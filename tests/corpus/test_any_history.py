@@ -36,7 +36,7 @@ texts = st.lists(sentences, min_size=1, max_size=3).map(" ".join)
 
 
 def seen(folder: Path) -> dict[str, Any]:
-    """Everything that a corpus shows, its rankings included."""
+    """Everything that a corpus shows, its rankings included, as far as a graph index is exact."""
     corpus = Corpus.open(folder, HashEncoder)
     try:
         status = corpus.status()
@@ -48,13 +48,27 @@ def seen(folder: Path) -> dict[str, Any]:
             "mentions": list(corpus.iter_mentions()),
             "counts": (status.documents, status.sentences),
             **{
-                f"{kind}: {query}": corpus.search(kind, vector, 1_000)
+                f"{kind}: {query}": corpus.search(kind, vector, 20)
                 for kind in KINDS
                 for query, vector in zip(QUERIES, HashEncoder().encode(QUERIES), strict=True)
             },
         }
     finally:
         corpus.close()
+
+
+def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Equal rows, and equal rankings but for what the last digits of cosines make of them."""
+    assert one.keys() == other.keys()
+    for part, expected in other.items():
+        if ":" not in part:
+            assert one[part] == expected, part
+            continue
+        np.testing.assert_allclose([s for _, s in one[part]], [s for _, s in expected], atol=2e-6, err_msg=part)
+        edge = expected[-1][1] if expected else 0.0
+        for key, score in set(one[part]) ^ set(expected):
+            known = dict(one[part]).get(key, edge), dict(expected).get(key, edge)
+            assert abs(known[0] - known[1]) <= 2e-6, (part, key, score)
 
 
 class Histories(RuleBasedStateMachine):
@@ -130,13 +144,7 @@ class Histories(RuleBasedStateMachine):
         self._index(self.folder / "corpus", {})
         self._check_erased()
         self._index(self.folder / "fresh", dict(reversed(self.documents.items())))
-        one, other = seen(self.folder / "corpus"), seen(self.folder / "fresh")
-        for part, expected in other.items():
-            if ":" in part:
-                assert [key for key, _ in one[part]] == [key for key, _ in expected], part
-                np.testing.assert_allclose([s for _, s in one[part]], [s for _, s in expected], atol=2e-6)
-            else:
-                assert one[part] == expected, part
+        assert_same(seen(self.folder / "corpus"), seen(self.folder / "fresh"))
 
     def _index(self, corpus: Path, documents: dict[str, str], failing: tuple[str, ...] = ()) -> None:
         rows = [json.dumps({"id": key, "title": "", "text": text}) for key, text in documents.items()]
@@ -169,6 +177,6 @@ def test_any_history_is_that_of_a_build_from_nothing(monkeypatch: pytest.MonkeyP
             stateful_step_count=8,
             deadline=None,
             suppress_health_check=list(HealthCheck),
-            derandomize=False,
+            phases=[Phase.reuse, Phase.generate],  # a history is short, and shrinking it would take minutes
         ),
     )
