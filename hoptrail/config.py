@@ -60,6 +60,19 @@ class Settings(BaseSettings):
     passages_per_step: int = Field(
         3, gt=0, le=100, description="K_f: passages kept per retrieval (ConRAG, section 4.1)."
     )
+    view_hits: int = Field(
+        16, gt=0, le=1000, description="K_c: hits taken from each index by tools that have several views."
+    )
+    consensus_weights: dict[str, float] = Field(
+        {"text": 1.0, "lexical": 0.5, "entity": 0.1, "relation": 0.1, "bridge": 1.0},
+        description="Weight of each view of tool `consensus`; 0 leaves it out.",
+    )
+    consensus_bound: float = Field(
+        0.95,
+        ge=0,
+        lt=1,
+        description="How much the structural views can add to a score of `consensus` (ConRAG, lambda).",
+    )
     max_steps: int = Field(12, gt=0, le=100, description="Steps a plan may have; a longer one is cut and reported.")
     max_question_chars: int = Field(8_000, gt=0, description="Longer questions are refused.")
 

@@ -152,13 +152,13 @@ class Corpus:
         with self._store.reading() as rows:
             yield from rows.iter_passages()
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Normalised vectors of `texts`, shape `(len(texts), dimension)`; takes a worker thread's time.
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        """The normalised vector of a query, shape `(dimension,)`; takes a worker thread's time.
 
         Raises:
             CorpusMismatchError: The configured encoder is not the one that the corpus was built with.
         """
-        return self._checked_embedder().encode(texts)
+        return self._checked_embedder().encode_query(text)
 
     def search(self, kind: str, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:
         """The `k` nearest to `vector` of one kind, as `(id, cosine)`, best first, ties by id.

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Entity", "Relation", "entity_id", "normalised_name", "relation_id"]
+__all__ = ["Entity", "Relation", "entity_id", "link_name", "normalised_name", "relation_id"]
 
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63-"), "-")
 _SINGLE = dict.fromkeys(map(ord, "\u2018\u2019\u201a\u201b\u2032\u02bc`\u00b4"), "'")
@@ -23,6 +23,11 @@ def normalised_name(text: str) -> str:
     while end > start and _around(plain[end - 1]):
         end -= 1
     return plain[start:end]
+
+
+def link_name(text: str) -> str:
+    """What two names of the same thing share, whatever its type: a normalised name without case and leading article."""
+    return normalised_name(text).casefold().removeprefix("the ")
 
 
 def entity_id(name: str, kind: str) -> str:

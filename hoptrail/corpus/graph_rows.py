@@ -184,6 +184,19 @@ class Graph:
         for row in self._tables.connection.execute(query.execution_options(yield_per=1000)):
             yield Mention(*row)
 
+    def iter_names(self) -> Iterator[tuple[str, str, str]]:
+        """Id, name and type of all entities, by id."""
+        query = self._named().order_by(entities.c.id).execution_options(yield_per=1000)
+        for row in self._tables.connection.execute(query):
+            yield row.id, row.name, row.type
+
+    def iter_attribute(self, key: str) -> Iterator[tuple[str, str]]:
+        """The values that any entity has under `key`, with the passage that says so, by passage and value."""
+        columns = attributes.c.passage, attributes.c.value
+        query = select(*columns).where(self._tables.mine(attributes), attributes.c.key == key).order_by(*columns)
+        for row in self._tables.connection.execute(query.execution_options(yield_per=1000)):
+            yield row.passage, row.value
+
     def _named(self) -> Select[Any]:
         return select(entities.c.id, entities.c.name, entities.c.type).where(self._tables.mine(entities))
 

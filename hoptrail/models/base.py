@@ -25,7 +25,11 @@ class Embedder(Protocol):
         ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """L2-normalised vectors of `texts`, shape `(len(texts), dimension)`."""
+        """L2-normalised vectors of documents, shape `(len(texts), dimension)`."""
+        ...
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        """L2-normalised vector of a query, shape `(dimension,)`."""
         ...
 
 

@@ -22,7 +22,7 @@ async def check_tool(tool: Tool, queries: Iterable[str]) -> None:
     Raises:
         AssertionError: It does not; the message says what, for which query.
     """
-    _expect(tool.name.isidentifier(), f"the name {tool.name!r} is not one word")
+    _expect(tool.name.partition("/")[0].isidentifier(), f"the name {tool.name!r} is not one word")
     _expect(bool(tool.description.strip()), f"tool {tool.name} has no description")
     asked = [*queries, *_ODD_QUERIES]
     alone: dict[str, Evidence] = {}

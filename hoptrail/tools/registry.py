@@ -6,11 +6,14 @@ and the settings, it returns a `Tool`.
 
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
 from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
 from hoptrail.errors import ToolError, UnknownToolError
 from hoptrail.tools.base import Tool
+from hoptrail.tools.consensus import ConsensusTool
+from hoptrail.tools.graph import EntityTool, RelationTool
 from hoptrail.tools.lexical import LexicalTool
 from hoptrail.tools.text import TextTool
 
@@ -19,7 +22,13 @@ __all__ = ["GROUP", "ToolFactory", "ToolRegistry", "open_tools"]
 ToolFactory = Callable[[Corpus, Settings], Tool]
 
 GROUP = "hoptrail.tools"
-_BUILT_IN: tuple[ToolFactory, ...] = (lambda corpus, _: TextTool(corpus), lambda corpus, _: LexicalTool(corpus))
+_BUILT_IN: tuple[ToolFactory, ...] = (
+    ConsensusTool,
+    lambda corpus, _: TextTool(corpus),
+    lambda corpus, _: LexicalTool(corpus),
+    EntityTool,
+    RelationTool,
+)
 
 
 class ToolRegistry:
@@ -52,7 +61,7 @@ class ToolRegistry:
         self._tools[tool.name] = tool
 
     def get(self, name: str) -> Tool:
-        """The tool of that name.
+        """The tool of that name; `NAME/VARIANT` is a variant of one that has them.
 
         Raises:
             UnknownToolError: There is none.
@@ -60,6 +69,10 @@ class ToolRegistry:
         """
         if name in self._tools:
             return self._tools[name]
+        base, slash, variant = name.partition("/")
+        of_base = getattr(self._tools.get(base), "variant", None)
+        if slash and of_base is not None:
+            return cast("Tool", of_base(variant))
         raise self.broken.get(name) or UnknownToolError(name, self._tools)
 
     def describe(self) -> list[tuple[str, str]]:

@@ -25,6 +25,6 @@ class TextTool:
         return Evidence(query=query, tool=self.name, hits=hits)
 
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
-        scores = dict(self._corpus.search("passage", self._corpus.encode([query])[0], k))
+        scores = dict(self._corpus.search("passage", self._corpus.encode_query(query), k))
         passages = self._corpus.passages(list(scores))
         return tuple(Hit.of(passage, scores[passage.id], {"text": scores[passage.id]}) for passage in passages)

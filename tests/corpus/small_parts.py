@@ -69,3 +69,7 @@ class HashEncoder:
                     matrix[row, number % self.dimension] += 1 if number < 128 else -1
         norms = np.linalg.norm(matrix, axis=1, keepdims=True)
         return np.divide(matrix, norms, out=np.full_like(matrix, 1 / np.sqrt(self.dimension)), where=norms > 0)
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self.encode([text])[0]
+        return vector

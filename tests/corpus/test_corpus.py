@@ -24,7 +24,7 @@ def folder(mini_corpus: Path, tmp_path: Path) -> Path:
 
 
 def ranking(corpus: Corpus, query: str = "Who is the father?") -> list[tuple[str, float]]:
-    return corpus.search("passage", corpus.encode([query])[0], 20)
+    return corpus.search("passage", corpus.encode_query(query), 20)
 
 
 def index_folder(folder: Path) -> Path:
@@ -71,9 +71,10 @@ def test_opening_for_words_alone_loads_no_encoder_and_no_vectors(mini_corpus: Pa
 def test_searches_are_exact(mini_corpus: Path, mini: Path, encoder: Encoder) -> None:
     corpus = Corpus.open(mini_corpus, encoder)
     passages = list(corpus.iter_passages())
-    matrix = corpus.encode([p.content for p in passages])
+    matrix = encoder().encode([p.content for p in passages])
     questions = [json.loads(line)["question"] for line in mini.with_suffix(".questions.jsonl").read_text().splitlines()]
-    for vector in corpus.encode(questions):
+    for question in questions:
+        vector = corpus.encode_query(question)
         cosines = matrix @ vector
         ranked = sorted(range(50), key=lambda i: (-round(float(cosines[i]), 6), passages[i].id))
         for depth in (1, 3, 20, 50, 1_000):
@@ -178,7 +179,7 @@ def test_an_open_corpus_follows_what_is_indexed(folder: Path, encoder: Encoder, 
 
 def test_threads_search_while_another_indexes(folder: Path, encoder: Encoder, tmp_path: Path) -> None:
     corpus = Corpus.open(folder, encoder)
-    vector = corpus.encode(["the capital of the islands"])[0]
+    vector = corpus.encode_query("the capital of the islands")
     expected = corpus.search("passage", vector, 5)
     wrong: list[object] = []
     stop = threading.Event()

@@ -31,7 +31,7 @@ def rows_of(folder: Path, encoder: Encoder) -> tuple[list[Passage], list[tuple[s
     """Everything that can be seen of a corpus: its passages and a ranking of all of them."""
     corpus = Corpus.open(folder, encoder)
     try:
-        return list(corpus.iter_passages()), corpus.search("passage", corpus.encode(["Who was the father?"])[0], 1_000)
+        return list(corpus.iter_passages()), corpus.search("passage", corpus.encode_query("Who was the father?"), 1_000)
     finally:
         corpus.close()
 
@@ -65,6 +65,9 @@ class Interrupting:
         if self.calls == 3:
             raise KeyboardInterrupt
         return self._encoder.encode(texts)
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        return self._encoder.encode_query(text)
 
 
 def test_indexing_twice_changes_nothing(mini: Path, encoder: Encoder, tmp_path: Path) -> None:
@@ -159,7 +162,7 @@ def test_equal_passages_are_ranked_by_id(encoder: Encoder, tmp_path: Path) -> No
     (tmp_path / "rows.jsonl").write_text("\n".join(same + other), encoding="utf-8")
     index([tmp_path / "rows.jsonl"], tmp_path / "c", encoder)
     corpus = Corpus.open(tmp_path / "c", encoder)
-    (vector,) = corpus.encode(["the very same passage"])
+    vector = corpus.encode_query("the very same passage")
     for depth in (1, 5, 299, 1_000):
         found = [key for key, _ in corpus.search("passage", vector, depth)]
         assert found[:300] == [f"d{i:03}" for i in range(300)][:depth]
@@ -176,7 +179,7 @@ def test_another_encoder_is_refused_with_both_names(
         index([mini], tmp_path / "c", lambda: other)
     corpus = Corpus.open(tmp_path / "c", lambda: other)
     with pytest.raises(CorpusMismatchError, match=r"all-MiniLM-L6-v2.*another-encoder"):
-        corpus.encode(["x"])
+        corpus.encode_query("x")
     corpus.close()
 
 
@@ -212,7 +215,7 @@ def test_namespaces_are_tenants(mini: Path, encoder: Encoder, mini_corpus: Path,
     (tmp_path / "x.txt").write_text("Only for the other tenant.", encoding="utf-8")
     index([tmp_path / "x.txt"], tmp_path / "c", encoder, namespace="other")
     other = Corpus.open(tmp_path / "c", encoder, namespace="other")
-    assert [key for key, _ in other.search("passage", other.encode(["tenant"])[0], 10)] == ["x.txt"]
+    assert [key for key, _ in other.search("passage", other.encode_query("tenant"), 10)] == ["x.txt"]
     other.close()
     assert_same(tmp_path / "c", mini_corpus, encoder)
     with pytest.raises(CorpusNotFoundError):
@@ -228,7 +231,7 @@ def test_an_interrupted_run_keeps_its_batches(
         index([mini], tmp_path / "c", lambda: failing)
     corpus = Corpus.open(tmp_path / "c", encoder)
     assert (corpus.count, corpus.status().unembedded, corpus.status().complete) == (50, 30, False)
-    assert len(corpus.search("passage", corpus.encode(["x"])[0], 100)) == 20
+    assert len(corpus.search("passage", corpus.encode_query("x"), 100)) == 20
     corpus.close()
     assert figures(index([mini], tmp_path / "c", encoder)) == (0, 0, 50, 30, 0)
 

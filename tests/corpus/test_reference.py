@@ -62,7 +62,8 @@ def test_the_graph_index_answers_as_an_exact_search(
         portions = list(rows.embeddings.batches("passage", 1_000))
     ids = [key for keys, _ in portions for key in keys]
     matrix = np.concatenate([part for _, part in portions])
-    for vector in corpus.encode([question["question"] for question in questions]):
+    for question in questions:
+        vector = corpus.encode_query(question["question"])
         best = np.argsort(-np.round((matrix @ vector).astype(np.float64), 6), kind="stable")[:20]
         found = corpus.search("passage", vector, 20)
         np.testing.assert_allclose([score for _, score in found], (matrix @ vector)[best], atol=2e-6)

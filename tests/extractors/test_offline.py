@@ -16,8 +16,8 @@ FILM = (
 JUDGE = (
     "James Charles Mathew",
     (
-        "Sir James Charles Mathew (10 July 1830 - 9 November 1908) was an Irish-born judge. Born in an Irish Catholic family in "
-        "Cork, Mathew was educated at the largely Protestant Trinity College, Dublin, before joining the English bar."
+        "Sir James Charles Mathew (10 July 1830 - 9 November 1908) was an Irish-born judge. Born in an Irish Catholic "
+        "family in Cork, Mathew was educated at the largely Protestant Trinity College, Dublin, before joining the bar."
     ),
 )
 PLAYER = ("Charles James (footballer)", "Charles James (1882-1960) was an English footballer who played for Stoke.")

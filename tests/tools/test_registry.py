@@ -62,17 +62,19 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_built_in_tools(corpus: Corpus) -> None:
     registry = open_tools(corpus, Settings())
-    assert registry.names == ("text", "lexical")
-    assert [name for name, _ in registry.describe()] == ["text", "lexical"]
+    assert registry.names == ("consensus", "text", "lexical", "entity", "relation")
+    assert [name for name, _ in registry.describe()] == list(registry.names)
     assert all(20 < len(description) < 200 for _, description in registry.describe())
     assert not registry.broken
-    with pytest.raises(UnknownToolError, match=re.escape("'grep': choose one of lexical, text.")):
+    with pytest.raises(
+        UnknownToolError, match=re.escape("'grep': choose one of consensus, entity, lexical, relation, text.")
+    ):
         registry.get("grep")
 
 
 def test_tools_of_other_distributions(corpus: Corpus, plugins: None) -> None:
     registry = open_tools(corpus, Settings())
-    assert registry.names == ("text", "lexical", "echo")
+    assert registry.names == ("consensus", "text", "lexical", "entity", "relation", "echo")
     assert registry.describe()[-1] == ("echo", "Over 50 passages, 3 a step.")
     assert sorted(registry.broken) == ["absent", "down", "gone", "thing"]
     for name in registry.broken:
@@ -87,7 +89,7 @@ def test_a_tool_of_ones_own_takes_the_place_of_one_of_the_same_name(corpus: Corp
     mine = FakeTool("text", lambda query: [query])
     registry.register(mine)
     assert registry.get("text") is mine
-    assert registry.names == ("text", "lexical")
+    assert registry.names == ("consensus", "text", "lexical", "entity", "relation")
 
 
 @pytest.mark.parametrize("name", ["", "two words", "7", "a-b", "x\n"])

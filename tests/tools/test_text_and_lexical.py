@@ -191,7 +191,7 @@ async def test_the_event_loop_stays_free_while_tools_search(corpus: Corpus) -> N
 async def test_a_search_can_be_abandoned(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     import time  # noqa: PLC0415
 
-    monkeypatch.setattr(corpus, "encode", lambda _: time.sleep(2))
+    monkeypatch.setattr(corpus, "encode_query", lambda _: time.sleep(2))
     with anyio.move_on_after(0.05) as scope:
         await TextTool(corpus).retrieve("slow", k=1)
     assert scope.cancelled_caught
