@@ -7,7 +7,7 @@ from collections.abc import Callable
 import typer
 
 import hoptrail
-from hoptrail.cli import asking, corpus, doctor, models, trace
+from hoptrail.cli import asking, corpus, doctor, graph, models, trace
 from hoptrail.cli.console import errors, one_line
 from hoptrail.errors import HoptrailError
 from hoptrail.evals.commands import eval_app
@@ -31,6 +31,7 @@ app.command("ask")(asking.ask)
 app.command("plan")(asking.plan)
 app.command("tools")(corpus.tools)
 app.command("doctor")(doctor.doctor)
+app.add_typer(graph.app, name="graph")
 app.add_typer(trace.app, name="trace")
 app.add_typer(models.app, name="models")
 app.add_typer(eval_app, name="eval")
