@@ -5,6 +5,7 @@
 With `--check` nothing is written; ends with 1 if a page is not what the code says.
 """
 
+import json
 import sys
 from pathlib import Path
 from types import NoneType, UnionType
@@ -53,6 +54,8 @@ def kind(annotation: Any) -> str:
         return " or ".join(kind(part) for part in arguments if part is not NoneType)
     if origin is tuple:
         return "list, in JSON"
+    if origin is dict:
+        return "object, in JSON"
     names = {
         str: "text",
         int: "whole number",
@@ -68,8 +71,8 @@ def default(field: FieldInfo) -> str:
     value = field.default
     if value is None:
         return "none"
-    if isinstance(value, tuple):
-        return f"`{list(value)}`".replace("'", '"')
+    if isinstance(value, tuple | dict):
+        return f"`{json.dumps(value)}`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
