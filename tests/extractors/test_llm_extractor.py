@@ -94,6 +94,7 @@ async def test_equal_passages_are_asked_about_once_and_empty_ones_never() -> Non
     async with opened(output_for) as (server, extractor):
         found = await extracted(extractor, [passage("Voss", 0), blank, passage("Voss", 1)])
         assert await extracted(extractor, []) == []
+        assert await extracted(extractor, [passage("Voss", 2)]) == found[:1]
     assert len(server.requests) == 1
     assert found[0] == found[2]
     assert (found[1].entities, found[1].relations) == ((), ())

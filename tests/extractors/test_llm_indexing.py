@@ -1,6 +1,8 @@
 """Indexing with the llm extractor: what is paid for is kept, a cap stops and resumes, failures are tried again."""
 
 import json
+import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -212,3 +214,32 @@ async def test_a_dry_run_counts_what_changes(tmp_path: Path, encoder: Callable[[
         assert (found.passages, found.cost.calls) == (2, 0)
         with pytest.raises(CorpusMismatchError, match="extractor"):
             estimate_index([towns.rows], towns.corpus, OfflineExtractor())
+
+
+async def test_control_c_ends_at_once_and_the_next_goes_on(tmp_path: Path, encoder: Callable[[], Embedder]) -> None:
+    """The real command, the real signal, an endpoint that answers five and then no more."""
+    answered, stalled = 0, anyio.Event()
+
+    async def reply(body: dict[str, Any]) -> Any:
+        nonlocal answered
+        if answered == 5:
+            stalled.set()
+            await anyio.sleep(60)
+        answered += 1
+        return output_for(body)
+
+    async with bench(reply, tmp_path, encoder) as towns:
+        line = [sys.executable, "-c", "from hoptrail.cli import main; main()", "index", str(towns.rows)]
+        line += ["-c", str(towns.corpus), "--extractor", "llm", "--model", "m", "--base-url", towns.server.base_url]
+        async with await anyio.open_process(line, stdout=None, stderr=None) as process:
+            with anyio.fail_after(60):
+                await stalled.wait()
+            await anyio.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            with anyio.fail_after(10):
+                assert await process.wait() == 130
+                await towns.server.idle()
+        answered = -100
+        report = await towns.index()
+        assert (report.extracted, report.untried) == (len(TOWNS) - 5, 0)
+        assert towns.names() == {*TOWNS, "Norway"}

@@ -43,7 +43,6 @@ T = TypeVar("T")
 _SILENT = 8
 """An endpoint that has not answered this many passages in a row, or twice those in flight, is taken to be down."""
 
-
 _KNOWN = 10_000
 """Answers kept in memory, for passages that say the same."""
 
@@ -74,11 +73,16 @@ class LlmExtractor:
             ModelError: The model cannot be opened.
             ConfigurationError: Its settings are wrong, or a cap on money is set without a known price.
         """
-        asked = {passage_key(p): Question(p) for p in passages if worth_asking(p) and passage_key(p) not in self._known}
-        task = self._start(self._ask_all, list(asked.values())) if asked else None
+        questions = {passage_key(p): _Question(p) for p in passages if worth_asking(p)}
+        for key in questions.keys() & self._known.keys():
+            questions[key].answer.set_result(self._known[key])
+        asked = [question for question in questions.values() if not question.answer.done()]
+        split_sentences([])  # loads the pipeline now: what is answered meanwhile would be lost by an interruption
+        task = self._start(self._ask_all, asked) if asked else None
         try:
             for passage in passages:
-                yield self._result(passage, asked)
+                key = passage_key(passage)
+                yield self._result(passage, key, questions.get(key))
         finally:
             if task is not None:
                 task.cancel()
@@ -103,10 +107,8 @@ class LlmExtractor:
         self._caller = None
         self._portal = None
 
-    def _result(self, passage: Passage, asked: dict[bytes, "Question"]) -> Result:
-        key = passage_key(passage)
-        question = asked.get(key)
-        found = question.answer.result() if question is not None else self._known.get(key)
+    def _result(self, passage: Passage, key: bytes, question: "_Question | None") -> Result:
+        found = question.answer.result() if question is not None else None
         if isinstance(found, ExtractionFailure | ExtractionStop):
             return found
         (sentences,) = split_sentences([passage.text])
@@ -117,7 +119,7 @@ class LlmExtractor:
             del self._known[next(iter(self._known))]
         return grounded(found, passage, sentences, self._schema)
 
-    async def _ask_all(self, questions: list["Question"]) -> None:
+    async def _ask_all(self, questions: list["_Question"]) -> None:
         try:
             asking = _Asking(await self._opened(), self._settings, self._schema, questions)
             async with anyio.create_task_group() as tasks:
@@ -150,7 +152,7 @@ class LlmExtractor:
 
 
 @dataclass(eq=False)
-class Question:
+class _Question:
     """A passage that the model is asked about, and what comes of it."""
 
     passage: Passage
@@ -164,7 +166,7 @@ class _Asking:
     caller: TypedCaller
     settings: Settings
     schema: Schema
-    questions: list[Question]
+    questions: list[_Question]
     stopped: HoptrailError | None = None
     silent: int = 0
 
