@@ -65,7 +65,7 @@ def test_opening_for_words_alone_loads_no_encoder_and_no_vectors(mini_corpus: Pa
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2]
     )
-    assert done.stdout.splitlines() == ["50 2 True", "set()"], done.stderr
+    assert done.stdout.splitlines() == ["50 5 True", "set()"], done.stderr
 
 
 def test_searches_are_exact(mini_corpus: Path, mini: Path, encoder: Encoder) -> None:
