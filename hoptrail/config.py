@@ -53,7 +53,7 @@ class Settings(BaseSettings):
     )
 
     planner: str = Field("dag", description="Planner used when none is named.")
-    tool: str = Field("text", description="Retrieval tool used when a step names none.")
+    tool: str = Field("consensus", description="Retrieval tool used when a step names none.")
     fallback_tools: tuple[str, ...] = Field(
         ("text", "lexical"), description="Tools tried in order when one fails or finds nothing."
     )
@@ -64,7 +64,7 @@ class Settings(BaseSettings):
         16, gt=0, le=1000, description="K_c: hits taken from each index by tools that have several views."
     )
     consensus_weights: dict[str, float] = Field(
-        {"text": 1.0, "lexical": 0.5, "entity": 0.1, "relation": 0.1, "bridge": 1.0},
+        {"text": 1.0, "lexical": 0.8, "entity": 0.2, "relation": 0.2, "bridge": 1.0},
         description="Weight of each view of tool `consensus`; 0 leaves it out.",
     )
     consensus_bound: float = Field(
