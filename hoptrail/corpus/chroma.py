@@ -8,6 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hoptrail.corpus.rows import Rows
 from hoptrail.corpus.scrubbing import scrub
 
@@ -17,6 +20,8 @@ _NAME = "vectors"
 _PROBES = 3
 _PROBE_DEPTH = 8
 _BATCH = 2_000
+_LEAST_WRITES = 2
+"""Chroma takes no fewer for its threshold, at which it writes the graph: here always with the last vector, and once."""
 _LITTLE = 0.2
 """Up to this share of new vectors, a copy of the former collection is added to."""
 
@@ -91,16 +96,22 @@ def _filled(folder: Path, rows: Rows, kind: str, size: int) -> None:
         "max_neighbors": graph.neighbours,
         "ef_construction": graph.construction,
         "ef_search": graph.search,
-        # The graph is written once, with the last vector; what is not written is replayed at every opening.
-        "sync_threshold": max(size, 2),
+        "sync_threshold": max(size, _LEAST_WRITES),
     }
     client = _chroma(folder)
     try:
         collection = client.create_collection(_NAME, embedding_function=None, configuration={"hnsw": configuration})
         for ids, matrix in rows.embeddings.batches(kind, _BATCH):
-            collection.add(ids=ids, embeddings=matrix)
+            _put(collection, ids, matrix, alone=size == 1)
     finally:
         client.close()
+
+
+def _put(collection: Any, ids: list[str], matrix: NDArray[np.float32], *, alone: bool) -> None:
+    collection.add(ids=ids, embeddings=matrix)
+    if alone:
+        # The second of the writes without which the graph would stay unwritten until it is next opened.
+        collection.upsert(ids=ids, embeddings=matrix)
 
 
 def _extended(folder: Path, rows: Rows, kind: str, entries: dict[str, str]) -> bool:
@@ -134,20 +145,33 @@ def _additions(former: Path, entries: dict[str, str]) -> list[str] | None:
 
 def _added(folder: Path, rows: Rows, kind: str, ids: Sequence[str]) -> bool:
     try:
-        opened = load(folder)
-        if opened is None:
-            return False
-        try:
-            if ids:
-                opened.collection.modify(configuration={"hnsw": {"sync_threshold": max(len(ids), 2)}})
-            for start in range(0, len(ids), _BATCH):
-                some = ids[start : start + _BATCH]
-                opened.collection.add(ids=list(some), embeddings=rows.embeddings.vectors(kind, some))
-            return bool(opened.collection.count() == opened.size + len(ids))
-        finally:
-            opened.close()
+        return _took(folder, rows, kind, ids) and _opened_once(folder)
     except Exception:  # noqa: BLE001 - a damaged collection raises anything; it is then built anew
         return False
+
+
+def _took(folder: Path, rows: Rows, kind: str, ids: Sequence[str]) -> bool:
+    opened = load(folder)
+    if opened is None:
+        return False
+    try:
+        if ids:
+            opened.collection.modify(configuration={"hnsw": {"sync_threshold": max(len(ids), _LEAST_WRITES)}})
+        for start in range(0, len(ids), _BATCH):
+            some = ids[start : start + _BATCH]
+            _put(opened.collection, list(some), rows.embeddings.vectors(kind, some), alone=len(ids) == 1)
+        return bool(opened.collection.count() == opened.size + len(ids))
+    finally:
+        opened.close()
+
+
+def _opened_once(folder: Path) -> bool:
+    """Chroma writes the files of a collection that was added to once more when it is next opened."""
+    client = _chroma(folder)
+    try:
+        return _answers(client.get_collection(_NAME, embedding_function=None))
+    finally:
+        client.close()
 
 
 def _answers(collection: Any) -> bool:

@@ -3,7 +3,9 @@
     python killing.py DOCUMENTS CORPUS LOG [SEED]
 
 Without a seed each process kills itself at the first point at which none died before; with one, this process kills them
-after random times. `LOG` gets a line for each batch that is extracted: the process, then the passages.
+soon after they have reached a random number of points.
+
+`LOG` gets a line for each batch that is extracted: the process, then the passages.
 """
 
 import os
@@ -25,6 +27,8 @@ from hoptrail.corpus.types import Passage
 
 phases._BATCH_PASSAGES, phases._BATCH_EXTRACTIONS, phases._BATCH_TEXTS = 50, 25, 400
 RANDOM_KILLS = 12
+MOST_POINTS = 5
+MOST_WAIT_S = 0.02
 
 
 class Points:
@@ -47,9 +51,15 @@ class Points:
         self.reach("boundary")
 
 
-class NoPoints(Points):
+class ToldPoints(Points):
+    """Points at which nothing dies, but of which the parent process hears."""
+
+    def __init__(self, file: Path, pipe: int) -> None:
+        super().__init__(file)
+        self.pipe = pipe
+
     def reach(self, *point: object) -> None:
-        pass
+        os.write(self.pipe, b".")
 
 
 class Extractor(WordExtractor):
@@ -96,27 +106,50 @@ def index(documents: Path, corpus: Path, log: Path, points: Points) -> None:
     indexing.index([documents], corpus, Encoder, extractor=Extractor(log, points), progress=points.tell)
 
 
-def main(documents: Path, corpus: Path, log: Path, seed: str = "") -> None:
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    kills = 0
-    while True:
-        dying = not seed or kills < RANDOM_KILLS
+def killed_at_points(documents: Path, corpus: Path, log: Path) -> int:
+    for kills in range(sys.maxsize):
         child = os.fork()
         if child == 0:
-            points = Points(log.with_suffix(".points")) if not seed else NoPoints(log.with_suffix(".points"))
-            index(documents, corpus, log, points)
+            index(documents, corpus, log, Points(log.with_suffix(".points")))
             os._exit(0)
-        if seed and dying:
-            time.sleep(chance.uniform(0.05, 1.5))
+        if ended(child):
+            return kills
+    raise AssertionError
+
+
+def killed_at_random(documents: Path, corpus: Path, log: Path, seed: str) -> int:
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    for kills in range(sys.maxsize):
+        heard, told = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+            os.close(heard)
+            index(documents, corpus, log, ToldPoints(log.with_suffix(".points"), told))
+            os._exit(0)
+        os.close(told)
+        points = chance.randint(1, MOST_POINTS) if kills < RANDOM_KILLS else sys.maxsize
+        while points and os.read(heard, 1):
+            points -= 1
+        if not points:
+            time.sleep(chance.uniform(0, MOST_WAIT_S))
             os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        if os.WIFEXITED(status):
-            if os.WEXITSTATUS(status):
-                sys.exit("a process failed otherwise than by being killed")
-            if not seed or not dying or kills >= 1:
-                break
-        kills += 1
-    print(kills)
+        os.close(heard)
+        if ended(child):
+            return kills
+    raise AssertionError
+
+
+def ended(child: int) -> bool:
+    """Whether the process went on to its end; if it failed, so does this one."""
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        sys.exit("a process failed otherwise than by being killed")
+    return os.WIFEXITED(status)
+
+
+def main(documents: Path, corpus: Path, log: Path, seed: str = "") -> None:
+    print(killed_at_random(documents, corpus, log, seed) if seed else killed_at_points(documents, corpus, log))
 
 
 if __name__ == "__main__":

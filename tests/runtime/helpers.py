@@ -37,7 +37,9 @@ def open_hop(
 ) -> Hoptrail:
     registry = ToolRegistry(tools or (FakeTool("text", lambda query: [f"passage about {query}"]),))
     sinks = () if sink is None else (sink,)
-    return Hoptrail(Settings.load(**{"tool": "text", **overrides}), registry, model=model or scripted_model(reply), sinks=sinks)
+    return Hoptrail(
+        Settings.load(**{"tool": "text", **overrides}), registry, model=model or scripted_model(reply), sinks=sinks
+    )
 
 
 def check_log(events: Sequence[Event]) -> None:
