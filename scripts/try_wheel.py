@@ -21,6 +21,7 @@ from hoptrail.testing.doubles import scripted_model
 SAMPLE = Path(str(files("hoptrail") / "data" / "sample"))
 QUESTION = "Who is the husband of Octavie Coudreau?"
 ANSWER = "Henri Coudreau"
+WORDED = (ANSWER, "Henri Anatole Coudreau")  # as the one passage and the other call him
 
 
 def expect(what: str, *, holds: bool, seen: object) -> None:
@@ -82,7 +83,7 @@ async def library(corpus: str) -> None:
     answer = await hoptrail.ask(QUESTION, corpus=corpus, planner="single")
     expect(
         "the embedded model answers with a citation",
-        holds=ANSWER in answer.text and len(answer.citations) > 0,
+        holds=any(name in answer.text for name in WORDED) and len(answer.citations) > 0,
         seen=answer,
     )
 
