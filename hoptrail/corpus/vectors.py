@@ -16,6 +16,7 @@ __all__ = ["VectorIndex"]
 
 _BATCH = 2_000
 _EXTRA = 8
+_MOST_EQUAL = 16
 _DIGITS = 6
 """Cosines are rounded, as the encoder's last digits depend on which texts it was given together."""
 
@@ -70,7 +71,7 @@ class VectorIndex:
         while True:
             found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
             ids, distances = found["ids"][0], found["distances"][0]
-            if len(ids) < wanted:
+            if len(ids) < wanted or _crowded(distances):
                 return self._scan(vector, k)
             ranked = _ranked(ids, 1.0 - np.asarray(distances, dtype=np.float64), k)
             if wanted == size or ranked[-1][1] > _rounded(1.0 - distances[-1]):
@@ -105,6 +106,11 @@ class VectorIndex:
             while len(self._clients) > 2:  # noqa: PLR2004 - today's and the former
                 self._clients.pop(0).close()
         return True
+
+
+def _crowded(distances: list[float]) -> bool:
+    """Whether more are equal than the graph links one vector with: it may then have passed over others of them."""
+    return bool(np.unique(np.round(distances, _DIGITS), return_counts=True)[1].max() > _MOST_EQUAL)
 
 
 def _ranked(ids: list[str], cosines: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
