@@ -14,6 +14,7 @@ from pydantic_ai.models import Model
 
 from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
+from hoptrail.corpus.place import Place
 from hoptrail.errors import ConfigurationError, DeadlineExceededError, HoptrailError, QuestionError
 from hoptrail.models.base import LanguageModel
 from hoptrail.models.budget import Budget
@@ -86,7 +87,7 @@ class Hoptrail:
         named = model if isinstance(model, str) else None
         base = settings.model_dump(exclude_unset=True) if settings else {}
         chosen = Settings.load(**{**base, **_given(corpus=corpus, model=named), **overrides})
-        opened = Corpus.open(chosen.corpus, functools.partial(open_embedder, chosen))
+        opened = Corpus.open(Place.configured(chosen), functools.partial(open_embedder, chosen))
         registry = open_tools(opened, chosen)
         for tool in tools:
             registry.register(tool)

@@ -26,6 +26,14 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="HOPTRAIL_", frozen=True, extra="forbid")
 
     corpus: Path = Field(Path(".hoptrail"), description="Directory of the corpus.")
+    store_url: SecretStr | None = Field(
+        None,
+        description="PostgreSQL database that holds the corpus's rows instead of a file, such as "
+        "`postgresql://USER:PASSWORD@HOST/DATABASE`; needs the extra `postgres`.",
+    )
+    chroma_url: SecretStr | None = Field(
+        None, description="Chroma server that holds the corpus's vector indexes, such as `http://HOST:8000`."
+    )
 
     model: str = Field(
         EMBEDDED,

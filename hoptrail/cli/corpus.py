@@ -20,6 +20,7 @@ from hoptrail.corpus.estimating import estimate_index
 from hoptrail.corpus.extractors.registry import open_extractor
 from hoptrail.corpus.indexing import IndexProgress, IndexReport
 from hoptrail.corpus.indexing import index as index_documents
+from hoptrail.corpus.place import Place
 from hoptrail.errors import BudgetExceededError, CorpusError
 from hoptrail.models.embeddings import open_embedder
 from hoptrail.planners.registry import describe_planners
@@ -63,11 +64,11 @@ def index(
     chosen = open_extractor(settings)
     try:
         if dry_run:
-            show_estimate(estimate_index(paths, settings.corpus, chosen), settings)
+            show_estimate(estimate_index(paths, Place.configured(settings), chosen), settings)
             return
         with _progress() as tell:
             embedder = functools.partial(open_embedder, settings)
-            report = index_documents(paths, settings.corpus, embedder, extractor=chosen, progress=tell)
+            report = index_documents(paths, Place.configured(settings), embedder, extractor=chosen, progress=tell)
     finally:
         if chosen is not None:
             chosen.close()
@@ -85,7 +86,9 @@ def delete(
     """Remove DOCUMENTS from the corpus, with all that only they were the sources of; an unknown id removes nothing."""
     settings = Settings.load(corpus=corpus, embedding_model=embedding_model)
     with _progress() as tell:
-        report = delete_documents(documents, settings.corpus, functools.partial(open_embedder, settings), progress=tell)
+        report = delete_documents(
+            documents, Place.configured(settings), functools.partial(open_embedder, settings), progress=tell
+        )
     output.print(
         f"{settings.corpus}: {report.documents} documents deleted, {report.passages} passages, in {report.seconds:.1f} s",
         markup=False,
@@ -95,7 +98,7 @@ def delete(
 def status(*, corpus: CorpusPath = None, json: Json = False) -> None:
     """Show how large the corpus is, what it was built with, and what an unfinished indexing left to do."""
     settings = Settings.load(corpus=corpus)
-    opened = Corpus.open(settings.corpus, functools.partial(open_embedder, settings))
+    opened = Corpus.open(Place.configured(settings), functools.partial(open_embedder, settings))
     try:
         found = dataclasses.asdict(opened.status())
     finally:
@@ -158,7 +161,7 @@ def _show(report: IndexReport, corpus: Path) -> None:
 def tools(*, corpus: CorpusPath = None, json: Json = False) -> None:
     """List the retrieval tools of the corpus and the planners."""
     settings = Settings.load(corpus=corpus)
-    opened = Corpus.open(settings.corpus, functools.partial(open_embedder, settings))
+    opened = Corpus.open(Place.configured(settings), functools.partial(open_embedder, settings))
     try:
         rows = [("tool", *row) for row in open_tools(opened, settings).describe()]
     finally:

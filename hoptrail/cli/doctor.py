@@ -14,6 +14,7 @@ from hoptrail.cli.console import output
 from hoptrail.cli.options import CorpusPath, Json
 from hoptrail.config import EMBEDDED, Settings
 from hoptrail.corpus.corpus import Corpus
+from hoptrail.corpus.place import Place
 from hoptrail.errors import HoptrailError
 from hoptrail.models.catalog import cache_folder, find_spec
 from hoptrail.models.embeddings import embedded_folder, open_embedder
@@ -96,7 +97,7 @@ def _models(settings: Settings) -> list[Finding]:
 
 def _corpus(settings: Settings) -> Finding:
     try:
-        opened = Corpus.open(settings.corpus, functools.partial(open_embedder, settings))
+        opened = Corpus.open(Place.configured(settings), functools.partial(open_embedder, settings))
     except HoptrailError as error:
         return Finding("corpus", f"none at {settings.corpus}", str(error))
     try:

@@ -16,6 +16,7 @@ from hoptrail.config import Settings
 from hoptrail.corpus.corpus import Corpus
 from hoptrail.corpus.export import export_graph
 from hoptrail.corpus.graph import Entity, Relation, normalised_name
+from hoptrail.corpus.place import Place
 from hoptrail.errors import CorpusError
 from hoptrail.models.embeddings import open_embedder
 
@@ -65,7 +66,7 @@ def export(
 @contextmanager
 def _opened(folder: Path | None) -> Iterator[Corpus]:
     settings = Settings.load(corpus=folder)
-    opened = Corpus.open(settings.corpus, functools.partial(open_embedder, settings))
+    opened = Corpus.open(Place.configured(settings), functools.partial(open_embedder, settings))
     try:
         yield opened
     finally:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hoptrail.corpus.rows import Rows
 from hoptrail.corpus.scrubbing import scrub
 
-__all__ = ["OpenCollection", "build", "load"]
+__all__ = ["OpenCollection", "build", "configuration", "load", "settings"]
 
 _NAME = "vectors"
 _PROBES = 3
@@ -89,18 +89,23 @@ def build(folder: Path, rows: Rows, kind: str) -> None:
     (folder / "size").write_text(str(len(entries)), encoding="ascii")
 
 
-def _filled(folder: Path, rows: Rows, kind: str, size: int) -> None:
+def configuration(kind: str, size: int) -> dict[str, Any]:
+    """Chroma's settings of the graph of `size` vectors of one kind."""
     graph = _GRAPHS[kind]
-    configuration = {
+    return {
         "space": "cosine",
         "max_neighbors": graph.neighbours,
         "ef_construction": graph.construction,
         "ef_search": graph.search,
         "sync_threshold": max(size, _LEAST_WRITES),
     }
+
+
+def _filled(folder: Path, rows: Rows, kind: str, size: int) -> None:
     client = _chroma(folder)
     try:
-        collection = client.create_collection(_NAME, embedding_function=None, configuration={"hnsw": configuration})
+        hnsw = configuration(kind, size)
+        collection = client.create_collection(_NAME, embedding_function=None, configuration={"hnsw": hnsw})
         for ids, matrix in rows.embeddings.batches(kind, _BATCH):
             _put(collection, ids, matrix, alone=size == 1)
     finally:
@@ -185,11 +190,11 @@ def _answers(collection: Any) -> bool:
 def _chroma(folder: Path) -> Any:
     import chromadb  # noqa: PLC0415 - takes half a second
 
-    return chromadb.PersistentClient(str(folder), settings=_settings().model_copy())
+    return chromadb.PersistentClient(str(folder), settings=settings().model_copy())
 
 
 @lru_cache(maxsize=1)
-def _settings() -> Any:
+def settings() -> Any:
     """Chroma's settings, which it reads from many places, slowly; a client changes those that it is given."""
     from chromadb.config import Settings  # noqa: PLC0415
 

@@ -10,9 +10,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hoptrail.corpus.derived import DerivedIndex
+from hoptrail.corpus.derived import DerivedIndex, FolderShelf
 from hoptrail.corpus.graph import Entity, Relation
 from hoptrail.corpus.graph_rows import Mention
+from hoptrail.corpus.place import Place, Where
 from hoptrail.corpus.rows import Rows
 from hoptrail.corpus.schema import KINDS, documents, entities, passages, relations, sentences
 from hoptrail.corpus.store import Store
@@ -21,7 +22,7 @@ from hoptrail.corpus.vectors import VectorIndex
 from hoptrail.errors import CorpusError, CorpusMismatchError, CorpusNotFoundError
 from hoptrail.models.base import Embedder
 
-__all__ = ["TOOL_INDEXES", "Corpus", "CorpusStatus", "check_encoder", "check_parts", "checked_namespace", "database"]
+__all__ = ["TOOL_INDEXES", "Corpus", "CorpusStatus", "check_encoder", "check_parts", "checked_namespace", "exists"]
 
 TOOL_INDEXES = "indexes"
 """Where the tools' own indexes are within a corpus."""
@@ -59,40 +60,33 @@ class Corpus:
     more, searches go on from what was there until it has ended, then see the new rows.
     """
 
-    def __init__(self, path: Path, store: Store, embedder: Callable[[], Embedder]) -> None:
-        self.path = path
+    def __init__(self, where: Where, store: Store, embedder: Callable[[], Embedder]) -> None:
+        place = Place.of(where)
+        self.path = place.folder
         self._store = store
         self._open_embedder = embedder
         self._embedder: Embedder | None = None
-        self._vectors = {kind: VectorIndex(path, store, kind) for kind in KINDS}
+        self._vectors = {kind: VectorIndex(place, store, kind) for kind in KINDS}
         self._turn = threading.Lock()
 
     @classmethod
-    def open(cls, path: Path, embedder: Callable[[], Embedder], *, namespace: str = "default") -> Self:
-        """Open the corpus in folder `path`.
+    def open(cls, where: Where, embedder: Callable[[], Embedder], *, namespace: str = "default") -> Self:
+        """Open the corpus at `where`, a folder or a `Place`.
 
         Raises:
             CorpusNotFoundError: There is none, or it has no such namespace.
             CorpusError: Its store cannot be read.
         """
+        store = Store(where, checked_namespace(namespace))
         try:
-            exists = database(path).is_file()
-        except OSError as error:
-            raise CorpusError(f"No corpus can be at {str(path)[:200]}: {error.strerror or error}.") from None
-        if not exists:
-            raise CorpusNotFoundError(path)
-        store = Store(database(path), checked_namespace(namespace))
-        try:
-            store.migrate()
-            with store.reading() as rows:
-                exists = bool(rows.facts())
+            found = _written(store, where) and _has_facts(store)
         except BaseException:
             store.close()
             raise
-        if not exists:
+        if not found:
             store.close()
-            raise CorpusNotFoundError(path)
-        return cls(path, store, embedder)
+            raise CorpusNotFoundError(store.name)
+        return cls(where, store, embedder)
 
     @property
     def namespace(self) -> str:
@@ -221,7 +215,7 @@ class Corpus:
 
     def derive(self, kind: str, *, load: Callable[[Path], bool], build: Callable[[Path, Rows], None]) -> DerivedIndex:
         """An index of a tool's own, kept beside the corpus in a folder named `kind`, in step with the rows."""
-        return DerivedIndex(self.path / TOOL_INDEXES / kind, self._store, load=load, build=build)
+        return DerivedIndex(FolderShelf(self.path / TOOL_INDEXES / kind, self._store, load, build), self._store)
 
     def warm(self) -> None:
         """Open everything that dense searches need, building the vector indexes where they are missing."""
@@ -240,22 +234,22 @@ class Corpus:
             if self._embedder is None:
                 embedder = self._open_embedder()
                 with self._store.reading() as rows:
-                    check_encoder(self.path, rows.facts(), embedder)
+                    check_encoder(self._store.name, rows.facts(), embedder)
                 self._embedder = embedder
             return self._embedder
 
 
-def check_parts(path: Path, facts: dict[str, str], parts: dict[str, str]) -> None:
+def check_parts(corpus: str, facts: dict[str, str], parts: dict[str, str]) -> None:
     """Refuse parts other than those that the corpus was built with."""
     for part, given in parts.items():
         stored = facts.get(part, given)
         if stored != given:
-            raise CorpusMismatchError(path, part, stored=stored, given=given)
+            raise CorpusMismatchError(corpus, part, stored=stored, given=given)
 
 
-def check_encoder(path: Path, facts: dict[str, str], embedder: Embedder) -> None:
+def check_encoder(corpus: str, facts: dict[str, str], embedder: Embedder) -> None:
     """Refuse an encoder other than the corpus's own."""
-    check_parts(path, facts, {"embedding_model": embedder.name, "dimension": str(embedder.dimension)})
+    check_parts(corpus, facts, {"embedding_model": embedder.name, "dimension": str(embedder.dimension)})
 
 
 def checked_namespace(namespace: str) -> str:
@@ -267,6 +261,27 @@ def checked_namespace(namespace: str) -> str:
     return namespace
 
 
-def database(path: Path) -> Path:
-    """The store's file in the corpus folder `path`."""
-    return path / "corpus.sqlite3"
+def exists(where: Where, namespace: str) -> bool:
+    """Whether a corpus has ever been written at `where`; creates nothing.
+
+    Raises:
+        CorpusError: That cannot be told.
+    """
+    store = Store(where, checked_namespace(namespace))
+    try:
+        return _written(store, where)
+    finally:
+        store.close()
+
+
+def _has_facts(store: Store) -> bool:
+    store.migrate()
+    with store.reading() as rows:
+        return bool(rows.facts())
+
+
+def _written(store: Store, where: Where) -> bool:
+    try:
+        return store.exists()
+    except OSError as error:
+        raise CorpusError(f"No corpus can be at {str(where)[:200]}: {error.strerror or error}.") from None

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from hoptrail.corpus.corpus import check_encoder, database
+from hoptrail.corpus.corpus import check_encoder, exists
 from hoptrail.corpus.phases import IndexProgress, Phases
+from hoptrail.corpus.place import Where
 from hoptrail.corpus.writer import finish, writing_to
 from hoptrail.errors import CorpusError, CorpusNotFoundError
 from hoptrail.models.base import Embedder
@@ -28,13 +28,13 @@ class DeleteReport:
 
 def delete(
     documents: Sequence[str],
-    corpus: Path,
+    corpus: Where,
     embedder: Callable[[], Embedder],
     *,
     namespace: str = "default",
     progress: IndexProgress | None = None,
 ) -> DeleteReport:
-    """Remove the documents of these ids from the corpus in folder `corpus`.
+    """Remove the documents of these ids from the corpus at `corpus`.
 
     Entities and relations that no other passage is a source of go with them. What is removed stays in no file of the
     corpus: not in rows, free pages, logs or indexes. A deletion that was interrupted is completed by the next writer.
@@ -46,16 +46,16 @@ def delete(
         CorpusError: There is no document of one of the ids, and nothing was deleted; or it cannot be written to.
     """
     started = time.perf_counter()
-    if not database(corpus).is_file():
-        raise CorpusNotFoundError(corpus)
+    if not exists(corpus, namespace):
+        raise CorpusNotFoundError(str(corpus))
     with writing_to(corpus, namespace) as store:
         with store.reading() as rows:
             facts, known = rows.facts(), rows.digests()
         if not facts:
-            raise CorpusNotFoundError(corpus)
-        check_encoder(corpus, facts, embedder())
+            raise CorpusNotFoundError(store.name)
+        check_encoder(store.name, facts, embedder())
         wanted = list(dict.fromkeys(documents))
-        _refuse_unknown(corpus, [key for key in wanted if key not in known])
+        _refuse_unknown(store.name, [key for key in wanted if key not in known])
         phases = Phases(store, progress or _silent)
         with store.writing() as rows:
             passages = rows.remove(wanted)
@@ -69,7 +69,7 @@ def delete(
     )
 
 
-def _refuse_unknown(corpus: Path, unknown: list[str]) -> None:
+def _refuse_unknown(corpus: str, unknown: list[str]) -> None:
     if unknown:
         named = ", ".join(repr(key[:80]) for key in unknown[:_NAMED])
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""

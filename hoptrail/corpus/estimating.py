@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hoptrail.corpus.chunking import split
-from hoptrail.corpus.corpus import check_parts, checked_namespace, database
+from hoptrail.corpus.corpus import check_parts, checked_namespace
 from hoptrail.corpus.extraction import Extractor, PaidExtractor
 from hoptrail.corpus.loaders import load_documents
+from hoptrail.corpus.place import Where
 from hoptrail.corpus.rows import Rows
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.tables import batched
@@ -34,7 +35,7 @@ class IndexEstimate:
 
 
 def estimate_index(
-    paths: Iterable[Path], corpus: Path, extractor: Extractor | None, *, namespace: str = "default"
+    paths: Iterable[Path], corpus: Where, extractor: Extractor | None, *, namespace: str = "default"
 ) -> IndexEstimate:
     """What `index` with the same arguments would do; what earlier indexings left undone counts too.
 
@@ -44,7 +45,7 @@ def estimate_index(
     """
     with _rows_of(corpus, namespace) as rows:
         if rows is not None and extractor is not None:
-            check_parts(corpus, rows.facts(), {"extractor": extractor.name})
+            check_parts(str(corpus), rows.facts(), {"extractor": extractor.name})
         changes = _Changes(rows, paths)
         passages = changes.to_extract() if extractor is not None else iter(changes.new_passages())
         if isinstance(extractor, PaidExtractor):
@@ -113,13 +114,13 @@ class _Changes:
 
 
 @contextmanager
-def _rows_of(corpus: Path, namespace: str) -> Iterator[Rows | None]:
+def _rows_of(corpus: Where, namespace: str) -> Iterator[Rows | None]:
     checked = checked_namespace(namespace)
-    if not database(corpus).is_file():
-        yield None
-        return
-    store = Store(database(corpus), checked)
+    store = Store(corpus, checked)
     try:
+        if not store.exists():
+            yield None
+            return
         store.migrate()
         with store.reading() as rows:
             yield rows

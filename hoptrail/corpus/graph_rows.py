@@ -163,7 +163,8 @@ class Graph:
         query = select(relations.c.id).where(
             self._tables.mine(relations), or_(relations.c.head == entity, relations.c.tail == entity)
         )
-        return list(self.relations([row.id for row in self._tables.connection.execute(query.order_by("id"))]).values())
+        found = self.relations([row.id for row in self._tables.connection.execute(query)])
+        return [found[key] for key in sorted(found)]
 
     def iter_entities(self) -> Iterator[Entity]:
         """All entities, by id."""

@@ -9,6 +9,7 @@ from hoptrail.corpus.chunking import CHUNKING
 from hoptrail.corpus.corpus import check_parts
 from hoptrail.corpus.extraction import Extractor
 from hoptrail.corpus.phases import IndexProgress, Phases
+from hoptrail.corpus.place import Where
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.writer import finish, writing_to
 from hoptrail.errors import DocumentError, HoptrailError
@@ -43,14 +44,14 @@ class IndexReport:
 
 def index(
     paths: Iterable[Path],
-    corpus: Path,
+    corpus: Where,
     embedder: Callable[[], Embedder],
     *,
     extractor: Extractor | None = None,
     namespace: str = "default",
     progress: IndexProgress | None = None,
 ) -> IndexReport:
-    """Add the documents under `paths` to the corpus in folder `corpus`, which is made if absent.
+    """Add the documents under `paths` to the corpus at `corpus`, which is made if absent.
 
     Also does what an earlier indexing left undone: passages from which nothing could be extracted are tried again, and
     what lacks a vector gets one. Work is kept batch by batch: an interrupted indexing goes on where it stopped when it is
@@ -65,7 +66,7 @@ def index(
     started = time.perf_counter()
     with writing_to(corpus, namespace) as store:
         phases = Phases(store, progress or _silent)
-        _check_manifest(corpus, store, embedder(), extractor)
+        _check_manifest(store, embedder(), extractor)
         phases.add_documents(paths)
         if extractor is not None:
             phases.extract(extractor)
@@ -86,7 +87,7 @@ def index(
     )
 
 
-def _check_manifest(corpus: Path, store: Store, embedder: Embedder, extractor: Extractor | None) -> None:
+def _check_manifest(store: Store, embedder: Embedder, extractor: Extractor | None) -> None:
     """Compare it with today's parts, or write it; a store from before there were extractors takes the one given."""
     parts = {
         "chunking": CHUNKING,
@@ -97,7 +98,7 @@ def _check_manifest(corpus: Path, store: Store, embedder: Embedder, extractor: E
     }
     with store.reading() as rows:
         facts = rows.facts()
-    check_parts(corpus, facts, parts)
+    check_parts(store.name, facts, parts)
     new = {part: value for part, value in parts.items() if part not in facts}
     if new:
         with store.writing() as rows:

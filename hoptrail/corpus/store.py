@@ -2,13 +2,14 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect
+from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
+from hoptrail.corpus.databases import open_database
 from hoptrail.corpus.migrations import MIGRATIONS
+from hoptrail.corpus.place import Place, Where
 from hoptrail.corpus.rows import Rows
 from hoptrail.corpus.schema import manifest
 from hoptrail.errors import CorpusError, CorpusMismatchError
@@ -18,17 +19,21 @@ __all__ = ["Store"]
 _SHARED = ""
 """The namespace of facts about the store as a whole."""
 
-_BUSY_MS = 30_000
-_ERASING_MS = 2_000
+_IDENTITY_BYTES = 6
 
 
 class Store:
     """The rows of one namespace of a corpus; methods may be called from any thread."""
 
-    def __init__(self, path: Path, namespace: str) -> None:
-        self.path = path
+    def __init__(self, where: Where, namespace: str) -> None:
         self.namespace = namespace
-        self._engine = _engine(path)
+        self._database = open_database(Place.of(where))
+        self._engine = self._database.engine
+
+    @property
+    def name(self) -> str:
+        """What messages call it; without a password."""
+        return self._database.name
 
     @contextmanager
     def reading(self) -> Iterator[Rows]:
@@ -69,25 +74,48 @@ class Store:
         with self._transaction(writing=False) as connection:
             version = _version(connection)
         if version > len(MIGRATIONS):
-            raise CorpusMismatchError(self.path.parent, "format", stored=version, given=len(MIGRATIONS))
+            raise CorpusMismatchError(self.name, "format", stored=version, given=len(MIGRATIONS))
         if version < len(MIGRATIONS):
-            with self._transaction(writing=True) as connection:
+            with self.lock("migration", wait=True), self._transaction(writing=True) as connection:
                 for migrate in MIGRATIONS[_version(connection) :]:
                     migrate(connection)
                 Rows(connection, _SHARED).put_facts({"format": str(len(MIGRATIONS))})
 
+    def identity(self) -> str:
+        """What tells this store from all others, whatever it is called; made by the first call."""
+        with self._transaction(writing=False) as connection:
+            known = Rows(connection, _SHARED).facts().get("identity")
+        if known is not None:
+            return known
+        with self.lock("identity", wait=True), self._transaction(writing=True) as connection:
+            shared = Rows(connection, _SHARED)
+            found = shared.facts().get("identity")
+            if found is None:
+                found = secrets.token_hex(_IDENTITY_BYTES)
+                shared.put_facts({"identity": found})
+            return found
+
+    def exists(self) -> bool:
+        """Whether a corpus has ever been written here; creates nothing.
+
+        Raises:
+            CorpusError: That cannot be told.
+        """
+        with self._explained():
+            return self._database.exists()
+
     def erase(self) -> None:
-        """Leave nothing of deleted rows in the files: SQLite overwrites them, its log has to be emptied too."""
-        connection = self._engine.raw_connection()
-        try:
-            cursor = connection.cursor()
-            # A reader that has not ended keeps the log in use: it is emptied by the next writer then.
-            cursor.execute(f"PRAGMA busy_timeout={_ERASING_MS}")
-            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            cursor.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
-            cursor.close()
-        finally:
-            connection.close()
+        """Leave nothing of deleted rows, as far as the database can; see `Database.erase`."""
+        with self._explained():
+            self._database.erase()
+
+    def lock(self, name: str, *, wait: bool) -> AbstractContextManager[None]:
+        """Held by one process at a time, of all that use this database.
+
+        Raises:
+            CorpusLockedError: Another has it and `wait` is false.
+        """
+        return self._database.lock(name, wait=wait)
 
     def close(self) -> None:
         """Close the connections."""
@@ -95,46 +123,29 @@ class Store:
 
     @contextmanager
     def _transaction(self, *, writing: bool) -> Iterator[Connection]:
+        with self._explained(), self._engine.connect() as connection:
+            connection.execution_options(**self._database.options(writing=writing))
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
         try:
-            with self._engine.connect() as connection:
-                connection.execution_options(hoptrail_writing=writing)
-                with connection.begin():
-                    yield connection
+            yield
         except SQLAlchemyError as error:
-            reason = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
             raise CorpusError(
-                f"The store of the corpus at {self.path.parent} cannot be used ({reason}): check the disk and the folder's "
-                "permissions, or index into a new corpus."
+                f"The store of the corpus at {self.name} cannot be used ({_reason(error)}): {self._database.remedy}."
             ) from error
+
+
+def _reason(error: SQLAlchemyError) -> str:
+    """What the database said, on one line."""
+    said = getattr(error, "orig", None) or error
+    fields = said.args[0] if isinstance(said, Exception) and said.args else said
+    return " ".join(str(fields.get("M", fields) if isinstance(fields, dict) else said).split())[:200]
 
 
 def _version(connection: Connection) -> int:
     if not inspect(connection).has_table(manifest.name):
         return 0
     return int(Rows(connection, _SHARED).facts().get("format", "0"))
-
-
-def _engine(path: Path) -> Engine:
-    engine = create_engine(f"sqlite:///{path}")
-
-    def configure(connection: object, _: object) -> None:
-        # The driver would begin transactions late and end them at will; `begin` below does it instead.
-        connection.isolation_level = None  # type: ignore[attr-defined]
-        cursor = connection.cursor()  # type: ignore[attr-defined]
-        for pragma in (
-            f"busy_timeout={_BUSY_MS}",
-            "journal_mode=WAL",
-            "synchronous=NORMAL",
-            "foreign_keys=ON",
-            "secure_delete=ON",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    def begin(connection: Connection) -> None:
-        writing = connection.get_execution_options().get("hoptrail_writing")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-
-    event.listen(engine, "connect", configure)
-    event.listen(engine, "begin", begin)
-    return engine

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hoptrail.corpus import chroma
-from hoptrail.corpus.derived import DerivedIndex
+from hoptrail.corpus.chroma import OpenCollection
+from hoptrail.corpus.chroma_server import ServerShelf, is_gone
+from hoptrail.corpus.derived import DerivedIndex, FolderShelf, Shelf
+from hoptrail.corpus.place import Place
 from hoptrail.corpus.store import Store
 from hoptrail.errors import CorpusError
 
@@ -28,21 +31,15 @@ class VectorIndex:
     """Cosine search over the vectors of one kind; searches may run in any thread.
 
     Args:
-        folder: That of the corpus.
+        place: That of the corpus.
         store: The rows.
         kind: Which vectors: of passages, entities, relations or sentences.
     """
 
-    def __init__(self, folder: Path, store: Store, kind: str) -> None:
+    def __init__(self, place: Place, store: Store, kind: str) -> None:
         self._kind = kind
         self._store = store
-        self._derived = DerivedIndex(
-            folder / VECTORS / kind,
-            store,
-            load=self._load,
-            build=lambda draft, rows: chroma.build(draft, rows, kind),
-            vectors=kind,
-        )
+        self._derived = DerivedIndex(self._shelf(place), store, vectors=kind)
         self._in_use: tuple[Any, int] | None = None
         self._clients: list[Any] = []
         self._turn = threading.Lock()
@@ -69,7 +66,13 @@ class VectorIndex:
         # More than asked for, so that ties at the edge are decided by id and not by the index.
         wanted = min(k + _EXTRA, size)
         while True:
-            found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
+            try:
+                found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
+            except Exception as error:
+                if not is_gone(error):
+                    raise
+                # Another process, which knows newer rows, has removed it from the server.
+                return self._scan(vector, k)
             ids, distances = found["ids"][0], found["distances"][0]
             if len(ids) < wanted or _crowded(distances):
                 return self._scan(vector, k)
@@ -99,13 +102,22 @@ class VectorIndex:
         opened = chroma.load(folder)
         if opened is None:
             return False
+        self._put_in_use(opened)
+        return True
+
+    def _put_in_use(self, opened: OpenCollection) -> None:
         with self._turn:
             self._in_use = opened.collection, opened.size
             self._clients.append(opened)
             # A search that began before may still use the former one; the one before that is idle.
             while len(self._clients) > 2:  # noqa: PLR2004 - today's and the former
                 self._clients.pop(0).close()
-        return True
+
+    def _shelf(self, place: Place) -> Shelf:
+        if place.chroma_url is not None:
+            return ServerShelf(place.chroma_url, self._store, self._kind, self._put_in_use)
+        folder = place.folder / VECTORS / self._kind
+        return FolderShelf(folder, self._store, self._load, lambda draft, rows: chroma.build(draft, rows, self._kind))
 
 
 def _crowded(distances: list[float]) -> bool:

@@ -2,23 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from hoptrail.corpus.corpus import TOOL_INDEXES, checked_namespace, database
+from hoptrail.corpus.corpus import TOOL_INDEXES, checked_namespace
 from hoptrail.corpus.derived import forget_former
+from hoptrail.corpus.place import Place, Where
 from hoptrail.corpus.schema import KINDS
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.vectors import VectorIndex
-from hoptrail.errors import CorpusError, CorpusLockedError
+from hoptrail.errors import CorpusError
 
 __all__ = ["finish", "writing_to"]
 
 
 @contextmanager
-def writing_to(corpus: Path, namespace: str) -> Iterator[Store]:
-    """The store of the corpus in folder `corpus`, made if absent, for its only writer.
+def writing_to(corpus: Where, namespace: str) -> Iterator[Store]:
+    """The store of the corpus at `corpus`, made if absent, for its only writer.
 
     Raises:
         CorpusLockedError: Another process is writing to it.
@@ -26,22 +24,21 @@ def writing_to(corpus: Path, namespace: str) -> Iterator[Store]:
     """
     checked = checked_namespace(namespace)
     with ExitStack() as resources:
+        store = Store(corpus, checked)
+        resources.callback(store.close)
         try:
-            corpus.mkdir(parents=True, exist_ok=True)
-            resources.enter_context(FileLock(str(corpus / "writer.lock"), timeout=0))
-        except Timeout:
-            raise CorpusLockedError(corpus) from None
+            Place.of(corpus).folder.mkdir(parents=True, exist_ok=True)
+            resources.enter_context(store.lock("writer", wait=False))
         except OSError as error:
             raise CorpusError(f"Cannot write to the corpus at {corpus}: {error.strerror or error}.") from None
-        store = Store(database(corpus), checked)
-        resources.callback(store.close)
         store.migrate()
         yield store
 
 
-def finish(corpus: Path, store: Store, tell: Callable[[int, int, str], None]) -> None:
+def finish(corpus: Where, store: Store, tell: Callable[[int, int, str], None]) -> None:
     """Build the vector indexes, let readers turn to the new rows, and remove what is left of former ones."""
-    indexes = [VectorIndex(corpus, store, kind) for kind in KINDS]
+    place = Place.of(corpus)
+    indexes = [VectorIndex(place, store, kind) for kind in KINDS]
     try:
         for number, index in enumerate(indexes):
             tell(number, len(indexes), "building the vector indexes")
@@ -53,5 +50,5 @@ def finish(corpus: Path, store: Store, tell: Callable[[int, int, str], None]) ->
     finally:
         for index in indexes:
             index.close()
-    forget_former(corpus / TOOL_INDEXES, store)
+    forget_former(place.folder / TOOL_INDEXES, store)
     store.erase()

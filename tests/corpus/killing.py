@@ -16,15 +16,19 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import servers
 from numpy import float32
 from numpy.typing import NDArray
 from small_parts import HashEncoder, WordExtractor
 
 from hoptrail.corpus import chroma, indexing, phases, rows, writer
 from hoptrail.corpus.extraction import Extraction, ExtractionFailure
+from hoptrail.corpus.place import Place
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.types import Passage
 
+if servers.STORE in os.environ:
+    Place.of = staticmethod(servers.served)  # type: ignore[method-assign]
 phases._BATCH_PASSAGES, phases._BATCH_EXTRACTIONS, phases._BATCH_TEXTS = 50, 25, 400
 RANDOM_KILLS = 12
 MOST_POINTS = 5

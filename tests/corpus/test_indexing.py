@@ -237,12 +237,16 @@ def test_an_interrupted_run_keeps_its_batches(
 
 
 CHILD = textwrap.dedent("""
+    import os
     import sys
     from functools import partial
     from pathlib import Path
-    import hoptrail.corpus.indexing as indexing, hoptrail.corpus.phases as phases
+    import hoptrail.corpus.indexing as indexing, hoptrail.corpus.phases as phases, servers
+    from hoptrail.corpus.place import Place
     from hoptrail.config import Settings
     from hoptrail.models.embeddings import open_embedder
+    if servers.STORE in os.environ:
+        Place.of = staticmethod(servers.served)
     phases._BATCH_PASSAGES = phases._BATCH_TEXTS = 5
     indexing.index(
         [Path(sys.argv[1])], Path(sys.argv[2]), partial(open_embedder, Settings()),
@@ -261,7 +265,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{Path(__file__).parent}"},
     )
     assert child.stdout is not None
     with child.stdout:

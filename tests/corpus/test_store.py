@@ -17,7 +17,7 @@ from hoptrail.errors import CorpusError, CorpusMismatchError
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "corpus.sqlite3", "default")
+    opened = Store(tmp_path, "default")
     opened.migrate()
     yield opened
     opened.close()
@@ -95,7 +95,7 @@ def test_every_write_has_a_revision_of_its_own_and_settling_has_none(store: Stor
 
 
 def test_namespaces_do_not_see_each_other(store: Store, tmp_path: Path) -> None:
-    other = Store(tmp_path / "corpus.sqlite3", "other")
+    other = Store(tmp_path, "other")
     write(store, entry("a", "mine"))
     write(other, entry("a", "theirs", "too"))
     with store.reading() as mine, other.reading() as theirs:
@@ -130,11 +130,12 @@ def test_writers_in_threads_take_turns(store: Store) -> None:
 
 def test_opening_again_migrates_nothing_and_needs_no_write(store: Store, tmp_path: Path) -> None:
     with store.writing():
-        again = Store(tmp_path / "corpus.sqlite3", "default")
+        again = Store(tmp_path, "default")
         again.migrate()
         again.close()
 
 
+@pytest.mark.files_only
 def test_a_store_of_a_later_version_is_refused(store: Store, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "corpus.sqlite3") as raw:
         raw.execute("UPDATE manifest SET value = '99' WHERE key = 'format'")
@@ -142,23 +143,25 @@ def test_a_store_of_a_later_version_is_refused(store: Store, tmp_path: Path) -> 
         store.migrate()
 
 
+@pytest.mark.files_only
 def test_a_migration_that_was_cut_short_is_done_again(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "corpus.sqlite3") as raw:
         raw.execute(
             "CREATE TABLE manifest (namespace VARCHAR(200), key VARCHAR(100), value TEXT, PRIMARY KEY (namespace, key))"
         )
-    store = Store(tmp_path / "corpus.sqlite3", "default")
+    store = Store(tmp_path, "default")
     store.migrate()
     write(store, entry("a", "one"))
     store.close()
 
 
+@pytest.mark.files_only
 @pytest.mark.parametrize(
     "content", [b"not a database at all, but long enough to look at" * 100, b"SQLite format 3\x00" + b"\xff" * 5000]
 )
 def test_a_file_that_is_no_store_is_one_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "corpus.sqlite3").write_bytes(content)
-    store = Store(tmp_path / "corpus.sqlite3", "default")
+    store = Store(tmp_path, "default")
     with pytest.raises(CorpusError) as caught:
         store.migrate()
     assert "\n" not in str(caught.value)
