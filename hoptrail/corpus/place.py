@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from pydantic import SecretStr
+
 from hoptrail.config import Settings
 
 __all__ = ["Place", "Where"]
@@ -39,6 +41,5 @@ Where = Path | Place
 """What names a corpus: a folder is enough where no server has a part in it."""
 
 
-def _secret(value: object) -> str | None:
-    reveal = getattr(value, "get_secret_value", None)
-    return reveal() if reveal is not None else None
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value is not None else None

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import SQLAlchemyError
@@ -109,13 +109,16 @@ class Store:
         with self._explained():
             self._database.erase()
 
-    def lock(self, name: str, *, wait: bool) -> AbstractContextManager[None]:
+    @contextmanager
+    def lock(self, name: str, *, wait: bool) -> Iterator[None]:
         """Held by one process at a time, of all that use this database.
 
         Raises:
             CorpusLockedError: Another has it and `wait` is false.
+            CorpusError: The database cannot be used.
         """
-        return self._database.lock(name, wait=wait)
+        with self._explained(), self._database.lock(name, wait=wait):
+            yield
 
     def close(self) -> None:
         """Close the connections."""

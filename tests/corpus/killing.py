@@ -58,8 +58,7 @@ class Points:
 class ToldPoints(Points):
     """Points at which nothing dies, but of which the parent process hears."""
 
-    def __init__(self, file: Path, pipe: int) -> None:
-        super().__init__(file)
+    def __init__(self, pipe: int) -> None:
         self.pipe = pipe
 
     def reach(self, *point: object) -> None:
@@ -129,7 +128,7 @@ def killed_at_random(documents: Path, corpus: Path, log: Path, seed: str) -> int
         if child == 0:
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)
             os.close(heard)
-            index(documents, corpus, log, ToldPoints(log.with_suffix(".points"), told))
+            index(documents, corpus, log, ToldPoints(told))
             os._exit(0)
         os.close(told)
         points = chance.randint(1, MOST_POINTS) if kills < RANDOM_KILLS else sys.maxsize

@@ -111,17 +111,6 @@ def served(where: Where) -> Place:
     return Place(where, url, os.environ[CHROMA])
 
 
-def stored_text(folder: Path) -> bytes:
-    """Everything that the database of a folder's corpus holds, vectors as their bytes."""
-    connection = connected(int(os.environ[STORE]), database_of(folder))
-    try:
-        tables = [name for (name,) in connection.run("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
-        rows = [row for name in tables for row in connection.run(f'SELECT * FROM "{name}"')]  # noqa: S608
-    finally:
-        connection.close()
-    return b"\n".join(value if isinstance(value, bytes) else str(value).encode() for row in rows for value in row)
-
-
 def database_of(folder: Path) -> str:
     name = "c_" + hashlib.sha256(str(folder.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:40]
     assert re.fullmatch(r"c_[0-9a-f]{40}", name)

@@ -1,3 +1,4 @@
+import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -8,10 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from hoptrail.corpus.migrations import MIGRATIONS
+from hoptrail.corpus.place import Place
 from hoptrail.corpus.rows import Entry, Rows
 from hoptrail.corpus.schema import documents, embeddings, passages
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.types import Document, Passage
+from hoptrail.corpus.writer import writing_to
 from hoptrail.errors import CorpusError, CorpusMismatchError
 
 
@@ -166,3 +169,14 @@ def test_a_file_that_is_no_store_is_one_error(tmp_path: Path, content: bytes) ->
         store.migrate()
     assert "\n" not in str(caught.value)
     store.close()
+
+
+@pytest.mark.files_only
+def test_a_server_that_is_not_there_is_one_error_without_the_password(tmp_path: Path) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        place = Place(tmp_path, f"postgresql://me:hidden-word@127.0.0.1:{bound.getsockname()[1]}/corpus")
+        with pytest.raises(CorpusError, match="store_url") as caught, writing_to(place, "default"):
+            pass
+    assert "hidden-word" not in str(caught.value)
+    assert "\n" not in str(caught.value)
