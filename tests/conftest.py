@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from hoptrail.config import Settings
 from hoptrail.corpus.indexing import index
+from hoptrail.corpus.place import Place
 from hoptrail.models.base import Embedder
 from hoptrail.models.catalog import DEFAULT
 from hoptrail.models.embeddings import open_embedder
@@ -70,5 +71,5 @@ def mini() -> Path:
 def mini_corpus(mini: Path, encoder: Callable[[], Embedder], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the corpus of these passages; tests only read it."""
     folder = tmp_path_factory.mktemp("mini") / "corpus"
-    index([mini], folder, encoder)
+    index([mini], Place(folder), encoder)
     return folder

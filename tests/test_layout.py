@@ -28,6 +28,7 @@ LEVELS = {
     "server": 6,
     "evals": 6,
     "cli": 7,  # joins the others' commands into one
+    "__main__": 8,
 }
 # Leaves import nothing of the package but what stands here.
 LEAVES = {"errors": set(), "config": {"errors"}, "prompts": {"errors", "config"}}

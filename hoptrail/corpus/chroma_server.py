@@ -11,11 +11,13 @@ from hoptrail.corpus.rows import Rows
 from hoptrail.corpus.store import Store
 from hoptrail.errors import ConfigurationError, CorpusError
 
-__all__ = ["ServerShelf", "is_gone"]
+__all__ = ["ServerShelf"]
 
 _BATCH = 1_000
 _PAGE = 1_000
 _PORTS = {"http": 8000, "https": 443}
+_Address = tuple[str, int, bool]
+"""Host, port, and whether by TLS."""
 
 
 class ServerShelf:
@@ -45,12 +47,12 @@ class ServerShelf:
         size = int(found.metadata["size"])
         if found.count() != size:
             return False
-        self._use(OpenCollection(found if size else None, size, None))
+        self._use(OpenCollection(ServedCollection(found, self._address) if size else None, size, None))
         return True
 
     def make(self, revision: int, rows: Rows) -> None:
         """See `Shelf.make`."""
-        with self._explained() as client:
+        with _explained(self._address) as client:
             name = self._prefix() + str(revision)
             draft = f"{name}.draft"
             present = set(self._names(client))
@@ -69,7 +71,7 @@ class ServerShelf:
 
     def keep(self, revisions: set[int]) -> None:
         """See `Shelf.keep`."""
-        with self._explained() as client:
+        with _explained(self._address) as client:
             prefix = self._prefix()
             kept = {prefix + str(revision) for revision in revisions}
             for name in self._names(client):
@@ -85,28 +87,42 @@ class ServerShelf:
             names += [collection.name for collection in page]
         return iter(names)
 
-    @contextmanager
-    def _explained(self) -> Iterator[Any]:
+
+class ServedCollection:
+    """A collection that answers as one in a folder does, and says what to do where its server does not."""
+
+    def __init__(self, collection: Any, address: _Address) -> None:
+        self._collection = collection
+        self._address = address
+
+    def query(self, **asked: Any) -> dict[str, Any]:
+        """Chroma's own `query` of one vector; finds nothing in a collection that another process has removed."""
+        from chromadb.errors import NotFoundError  # noqa: PLC0415 - takes half a second
+
         try:
-            yield _client(*self._address)
-        except CorpusError:
+            with _explained(self._address):
+                return dict(self._collection.query(**asked))
+        except CorpusError as error:
+            if isinstance(error.__cause__, NotFoundError):
+                return {"ids": [[]], "distances": [[]]}
             raise
-        except Exception as error:
-            host, port, _ = self._address
-            raise CorpusError(
-                f"The Chroma server at {host}:{port} cannot be used ({' '.join(str(error).split())[:200]}): check that it "
-                "runs and that `chroma_url` (HOPTRAIL_CHROMA_URL) names it."
-            ) from error
 
 
-def is_gone(error: Exception) -> bool:
-    """Whether an error says that the collection is no longer there."""
-    from chromadb.errors import NotFoundError  # noqa: PLC0415 - takes half a second
+@contextmanager
+def _explained(address: _Address) -> Iterator[Any]:
+    try:
+        yield _client(*address)
+    except CorpusError:
+        raise
+    except Exception as error:
+        host, port, _ = address
+        raise CorpusError(
+            f"The Chroma server at {host}:{port} cannot be used ({' '.join(str(error).split())[:200]}): check that it "
+            "runs and that `chroma_url` (HOPTRAIL_CHROMA_URL) names it."
+        ) from error
 
-    return isinstance(error, NotFoundError)
 
-
-def _address(url: str) -> tuple[str, int, bool]:
+def _address(url: str) -> _Address:
     parts = urlsplit(url)
     try:
         port = parts.port

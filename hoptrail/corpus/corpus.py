@@ -22,7 +22,7 @@ from hoptrail.corpus.vectors import VectorIndex
 from hoptrail.errors import CorpusError, CorpusMismatchError, CorpusNotFoundError
 from hoptrail.models.base import Embedder
 
-__all__ = ["TOOL_INDEXES", "Corpus", "CorpusStatus", "check_encoder", "check_parts", "checked_namespace", "exists"]
+__all__ = ["TOOL_INDEXES", "Corpus", "CorpusStatus", "check_encoder", "check_parts", "checked_namespace", "written"]
 
 TOOL_INDEXES = "indexes"
 """Where the tools' own indexes are within a corpus."""
@@ -79,7 +79,7 @@ class Corpus:
         """
         store = Store(where, checked_namespace(namespace))
         try:
-            found = _written(store, where) and _has_facts(store)
+            found = written(store, where) and _has_facts(store)
         except BaseException:
             store.close()
             raise
@@ -261,26 +261,18 @@ def checked_namespace(namespace: str) -> str:
     return namespace
 
 
-def exists(where: Where, namespace: str) -> bool:
-    """Whether a corpus has ever been written at `where`; creates nothing.
-
-    Raises:
-        CorpusError: That cannot be told.
-    """
-    store = Store(where, checked_namespace(namespace))
-    try:
-        return _written(store, where)
-    finally:
-        store.close()
-
-
 def _has_facts(store: Store) -> bool:
     store.migrate()
     with store.reading() as rows:
         return bool(rows.facts())
 
 
-def _written(store: Store, where: Where) -> bool:
+def written(store: Store, where: Where) -> bool:
+    """Whether a corpus has ever been written at `where`, whose store this is; creates nothing.
+
+    Raises:
+        CorpusError: That cannot be told.
+    """
     try:
         return store.exists()
     except OSError as error:

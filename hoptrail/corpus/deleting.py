@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hoptrail.corpus.corpus import check_encoder, exists
+from hoptrail.corpus.corpus import check_encoder
 from hoptrail.corpus.phases import IndexProgress, Phases
 from hoptrail.corpus.place import Where
 from hoptrail.corpus.writer import finish, writing_to
@@ -46,9 +46,7 @@ def delete(
         CorpusError: There is no document of one of the ids, and nothing was deleted; or it cannot be written to.
     """
     started = time.perf_counter()
-    if not exists(corpus, namespace):
-        raise CorpusNotFoundError(str(corpus))
-    with writing_to(corpus, namespace) as store:
+    with writing_to(corpus, namespace, make=False) as store:
         with store.reading() as rows:
             facts, known = rows.facts(), rows.digests()
         if not facts:

@@ -1,6 +1,7 @@
 """The relational store: documents, the graph and vectors; the truth that every index is built from."""
 
 import secrets
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,6 +30,8 @@ class Store:
         self.namespace = namespace
         self._database = open_database(Place.of(where))
         self._engine = self._database.engine
+        # One that nobody closes would leave its connections to the garbage collector, which closes sockets late and loudly.
+        self._closing = weakref.finalize(self, self._engine.dispose)
 
     @property
     def name(self) -> str:
@@ -121,7 +124,7 @@ class Store:
             yield
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; what was lent out before is closed when it comes back."""
         self._engine.dispose()
 
     @contextmanager

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hoptrail.corpus import chroma
 from hoptrail.corpus.chroma import OpenCollection
-from hoptrail.corpus.chroma_server import ServerShelf, is_gone
+from hoptrail.corpus.chroma_server import ServerShelf
 from hoptrail.corpus.derived import DerivedIndex, FolderShelf, Shelf
 from hoptrail.corpus.place import Place
 from hoptrail.corpus.store import Store
@@ -56,7 +56,7 @@ class VectorIndex:
         """The ids of the `k` vectors nearest to `vector`, shape `(dimension,)`, with the cosine, best first, ties by id.
 
         Raises:
-            CorpusError: It was closed.
+            CorpusError: It was closed, or its server does not answer.
         """
         if self._in_use is None:
             raise CorpusError("The corpus is closed: open it again to search it.")
@@ -66,13 +66,7 @@ class VectorIndex:
         # More than asked for, so that ties at the edge are decided by id and not by the index.
         wanted = min(k + _EXTRA, size)
         while True:
-            try:
-                found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
-            except Exception as error:
-                if not is_gone(error):
-                    raise
-                # Another process, which knows newer rows, has removed it from the server.
-                return self._scan(vector, k)
+            found = collection.query(query_embeddings=[vector], n_results=wanted, include=["distances"])
             ids, distances = found["ids"][0], found["distances"][0]
             if len(ids) < wanted or _crowded(distances):
                 return self._scan(vector, k)

@@ -3,22 +3,23 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from hoptrail.corpus.corpus import TOOL_INDEXES, checked_namespace
+from hoptrail.corpus.corpus import TOOL_INDEXES, checked_namespace, written
 from hoptrail.corpus.derived import forget_former
 from hoptrail.corpus.place import Place, Where
 from hoptrail.corpus.schema import KINDS
 from hoptrail.corpus.store import Store
 from hoptrail.corpus.vectors import VectorIndex
-from hoptrail.errors import CorpusError
+from hoptrail.errors import CorpusError, CorpusNotFoundError
 
 __all__ = ["finish", "writing_to"]
 
 
 @contextmanager
-def writing_to(corpus: Where, namespace: str) -> Iterator[Store]:
-    """The store of the corpus at `corpus`, made if absent, for its only writer.
+def writing_to(corpus: Where, namespace: str, *, make: bool = True) -> Iterator[Store]:
+    """The store of the corpus at `corpus`, for its only writer; it is made if absent, unless `make` is false.
 
     Raises:
+        CorpusNotFoundError: There is none and none is to be made.
         CorpusLockedError: Another process is writing to it.
         CorpusError: It cannot be written to.
     """
@@ -26,6 +27,8 @@ def writing_to(corpus: Where, namespace: str) -> Iterator[Store]:
     with ExitStack() as resources:
         store = Store(corpus, checked)
         resources.callback(store.close)
+        if not make and not written(store, corpus):
+            raise CorpusNotFoundError(str(corpus))
         try:
             Place.of(corpus).folder.mkdir(parents=True, exist_ok=True)
             resources.enter_context(store.lock("writer", wait=False))

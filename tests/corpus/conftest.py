@@ -8,7 +8,15 @@ import servers
 
 from hoptrail.corpus.place import Place
 
-ON_BOTH = {"test_store", "test_corpus", "test_graph"}
+ON_BOTH = {
+    "test_any_history",
+    "test_corpus",
+    "test_graph",
+    "test_hostile",
+    "test_indexing",
+    "test_kills",
+    "test_store",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,7 +13,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import servers
@@ -21,7 +21,7 @@ from numpy import float32
 from numpy.typing import NDArray
 from small_parts import HashEncoder, WordExtractor
 
-from hoptrail.corpus import chroma, indexing, phases, rows, writer
+from hoptrail.corpus import chroma, chroma_server, embeddings, indexing, phases, rows, writer
 from hoptrail.corpus.extraction import Extraction, ExtractionFailure
 from hoptrail.corpus.place import Place
 from hoptrail.corpus.store import Store
@@ -86,6 +86,7 @@ def index(documents: Path, corpus: Path, log: Path, points: Points) -> None:
             return super().encode(texts)
 
     put_facts, scrub, rename = rows.Rows.put_facts, chroma.scrub, Path.rename
+    batches, keep = embeddings.Embeddings.batches, chroma_server.ServerShelf.keep
 
     def put_facts_or_die(self: rows.Rows, facts: dict[str, str]) -> None:
         put_facts(self, facts)
@@ -101,10 +102,22 @@ def index(documents: Path, corpus: Path, log: Path, points: Points) -> None:
         points.reach("an index renamed", target.parts[-3])
         return renamed
 
+    def batches_or_die(
+        self: embeddings.Embeddings, kind: str, size: int
+    ) -> Iterator[tuple[list[str], NDArray[float32]]]:
+        yield from batches(self, kind, size)
+        points.reach("a draft not renamed", kind)
+
+    def keep_or_die(self: chroma_server.ServerShelf, revisions: set[int]) -> None:
+        points.reach("nothing former removed")
+        keep(self, revisions)
+
     def erase_or_die(self: Store) -> None:
         points.reach("nothing erased")
 
     rows.Rows.put_facts, chroma.scrub, Path.rename = put_facts_or_die, scrub_or_die, rename_or_die  # type: ignore[assignment,method-assign]
+    embeddings.Embeddings.batches = batches_or_die  # type: ignore[method-assign]
+    chroma_server.ServerShelf.keep = keep_or_die  # type: ignore[method-assign]
     writer.Store.erase = erase_or_die  # type: ignore[method-assign]
     indexing.index([documents], corpus, Encoder, extractor=Extractor(log, points), progress=points.tell)
 

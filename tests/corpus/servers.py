@@ -14,8 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import chromadb
+import numpy as np
 import pg8000.native
+from sqlalchemy import create_engine, select
 
+from hoptrail.corpus import schema
 from hoptrail.corpus.place import Place, Where
 
 STORE, CHROMA = "TESTED_STORE", "TESTED_CHROMA"
@@ -34,30 +38,47 @@ def postgres_folder() -> Path | None:
 @contextmanager
 def running() -> Iterator[dict[str, str]]:
     """Start both servers; the environment variables by which other processes find them."""
-    programs = postgres_folder()
-    assert programs is not None
+    with scratch() as folder, postgres(folder, free_port()) as store, chroma(folder, free_port()) as vectors:
+        yield {STORE: str(store), CHROMA: vectors}
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="hoptrail-servers-"))
-    # PostgreSQL does not run as root, so there it runs as the account that its package made.
-    user = ACCOUNT if hasattr(os, "geteuid") and os.geteuid() == 0 else None
-    store, chroma = folder / "store", folder / "chroma"
-    store.mkdir()
-    if user is not None:
-        folder.chmod(0o755)
-        shutil.chown(store, user)
     try:
-        initialise = [programs / "initdb", "-D", store, "-A", "trust", "-U", ACCOUNT, "-E", "UTF8", "--no-sync"]
-        subprocess.run(initialise, check=True, user=user, capture_output=True, cwd=store)
-        store_port, chroma_port = free_port(), free_port()
-        options = ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=200"]
-        database = [programs / "postgres", "-D", store, "-p", str(store_port), "-k", store, *options]
-        vectors = [Path(sys.executable).with_name("chroma"), "run", "--path", chroma, "--host", "127.0.0.1"]
-        with (
-            started(database, store_port, store / "log", user, signal.SIGINT),
-            started([*vectors, "--port", str(chroma_port)], chroma_port, folder / "chroma.log", None, signal.SIGTERM),
-        ):
-            yield {STORE: str(store_port), CHROMA: f"http://127.0.0.1:{chroma_port}"}
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def postgres(folder: Path, port: int) -> Iterator[int]:
+    """A PostgreSQL server whose files are below `folder`, made if absent; its port."""
+    programs = postgres_folder()
+    assert programs is not None
+    # PostgreSQL does not run as root, so there it runs as the account that its package made.
+    user = ACCOUNT if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+    store = folder / "store"
+    if not store.is_dir():
+        store.mkdir()
+        if user is not None:
+            folder.chmod(0o755)
+            shutil.chown(store, user)
+        initialise = [programs / "initdb", "-D", store, "-A", "trust", "-U", ACCOUNT, "-E", "UTF8", "--no-sync"]
+        subprocess.run(initialise, check=True, user=user, capture_output=True, cwd=store)
+    options = ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=200"]
+    command = [programs / "postgres", "-D", store, "-p", str(port), "-k", store, *options]
+    with started(command, port, store / "log", user, signal.SIGINT):
+        yield port
+
+
+@contextmanager
+def chroma(folder: Path, port: int) -> Iterator[str]:
+    """A Chroma server whose files are below `folder`; its URL."""
+    program = Path(sys.executable).with_name("chroma")
+    command = [program, "run", "--path", folder / "chroma", "--host", "127.0.0.1", "--port", str(port)]
+    with started(command, port, folder / "chroma.log", None, signal.SIGTERM):
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager
@@ -115,6 +136,26 @@ def database_of(folder: Path) -> str:
     name = "c_" + hashlib.sha256(str(folder.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:40]
     assert re.fullmatch(r"c_[0-9a-f]{40}", name)
     return name
+
+
+def contents(where: Path) -> Iterator[tuple[str, bytes]]:
+    """All that the servers show of a corpus: each row, as text, and each vector, with the name of what it is in."""
+    engine = create_engine(f"postgresql+pg8000://{ACCOUNT}@127.0.0.1:{os.environ[STORE]}/{database_of(where)}")
+    with engine.connect() as connection:
+        for table in schema.metadata.sorted_tables:
+            for row in connection.execute(select(table)):
+                yield table.name, b" ".join(each if isinstance(each, bytes) else str(each).encode() for each in row)
+        of_store = select(schema.manifest.c.value).where(schema.manifest.c.key == "identity")
+        identity = connection.execute(of_store).scalar_one()
+    engine.dispose()
+    host, port = os.environ[CHROMA].removeprefix("http://").split(":")
+    client = chromadb.HttpClient(host, int(port))
+    for collection in client.list_collections():
+        if collection.name.startswith(identity):
+            found = collection.get(include=["embeddings", "metadatas", "documents"])
+            yield collection.name, repr((found["ids"], found["metadatas"], found["documents"])).encode()
+            for vector in found["embeddings"]:
+                yield collection.name, np.asarray(vector, dtype=np.float32).tobytes()
 
 
 def connected(port: int, name: str = "postgres") -> pg8000.native.Connection:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import servers
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
@@ -73,6 +74,9 @@ def assert_same(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 class Histories(RuleBasedStateMachine):
     """Documents as they should be, beside a corpus that went through everything."""
+
+    served = False
+    """Whether servers hold the corpora."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,14 +164,17 @@ class Histories(RuleBasedStateMachine):
         gone += [mark.lower() for mark in gone]
         gone += [key.encode() for key in KEYS if key not in self.documents]
         gone += [HashEncoder().encode([f"{mark.decode()} (NAME)"]).tobytes() for mark in gone if mark.startswith(b"Qx")]
-        for file in (self.folder / "corpus").rglob("*"):
-            if file.is_file():
-                content = file.read_bytes()
-                assert [mark for mark in gone if mark in content] == [], file
+        files = ((str(file), file.read_bytes()) for file in (self.folder / "corpus").rglob("*") if file.is_file())
+        contents = [*files, *(servers.contents(self.folder / "corpus") if self.served else ())]
+        for place, content in contents:
+            assert [mark for mark in gone if mark in content] == [], place
+        for mark in self.marks & live:
+            assert any(mark.encode() in content for _, content in contents)
 
 
 @pytest.mark.timeout(600)
-def test_any_history_is_that_of_a_build_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_history_is_that_of_a_build_from_nothing(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Histories, "served", backend == "servers")
     for name in ("_BATCH_PASSAGES", "_BATCH_EXTRACTIONS", "_BATCH_TEXTS"):
         monkeypatch.setattr(phases, name, getattr(phases, name))  # put back what the machine sets
     run_state_machine_as_test(

@@ -230,6 +230,7 @@ BAD_ROWS: dict[str, bytes] = {
 }
 
 
+@pytest.mark.files_only
 @pytest.mark.parametrize("kind", BAD_ROWS)
 def test_a_bad_row_is_named_and_stops_no_other(kind: str, tmp_path: Path, extractor: OfflineExtractor) -> None:
     good = json.dumps({"id": "good", "text": FACT}).encode()
@@ -287,6 +288,7 @@ def cut_archive(folder: Path) -> None:
     (folder / "cut.jsonl.gz").write_bytes(gzip.compress(row * 50_000)[:-20])
 
 
+@pytest.mark.files_only
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("make", "added"),
