@@ -5,7 +5,7 @@
     python3 dev.py check    formatting, lint, types, generated pages
     python3 dev.py fix      format, mend what lint can mend, write the generated pages
     python3 dev.py wheel    build the wheel and try it in a fresh environment
-    python3 dev.py bench    runtime overhead beside other frameworks
+    python3 dev.py bench    runtime overhead beside other frameworks; with `indexing`, `retrieval` or `extraction`: of those
     python3 dev.py clean    remove what these commands made here
 
 Each first brings the virtual environment `.venv` in this folder up to date, and leaves the rest of the machine alone.
@@ -50,6 +50,13 @@ PACKAGE = ("--editable", ".[embedded]")
 LAYERS: dict[str, tuple[str, ...]] = {
     "use": PACKAGE,
     "dev": (*PACKAGE, "--group", "dev"),
+}
+
+BENCHMARKS = {
+    "overhead": "runtime_overhead",
+    "indexing": "index_scaling",
+    "retrieval": "retrieval",
+    "extraction": "extraction",
 }
 
 STARTED = time.monotonic()
@@ -251,10 +258,11 @@ def wheel() -> None:
 
 
 def bench() -> None:
-    """The runtime's overhead; the other frameworks go into an environment of their own beside the benchmark."""
+    """One benchmark, by name; what it compares with is installed in an environment of its own."""
+    name, *options = sys.argv[2:] if sys.argv[2:3] and sys.argv[2] in BENCHMARKS else ["overhead", *sys.argv[2:]]
     set_up("dev")
-    with step("runtime overhead"):
-        run(tool("python"), ROOT / "benchmarks" / "runtime_overhead.py", *sys.argv[2:])
+    with step(f"benchmark: {name}"):
+        run(tool("python"), ROOT / "benchmarks" / f"{BENCHMARKS[name]}.py", *options)
 
 
 def clean() -> None:

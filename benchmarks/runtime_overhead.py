@@ -15,13 +15,12 @@ import json
 import logging
 import platform
 import statistics
-import subprocess
-import sys
 import time
-import venv
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
+
+from environment import in_own_environment
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "runtime_overhead.json"
@@ -308,27 +307,8 @@ def show(now: dict, before: dict | None) -> None:
             print(f"{shape}: {new:.2f} times bare anyio, {old:.2f} in the last kept result")
 
 
-def in_own_environment() -> bool:
-    """Run again in an environment that has the other frameworks too; its making touches no other."""
-    try:
-        version("langgraph")
-        version("llama-index-workflows")
-    except LookupError:
-        folder = HERE / ".venv"
-        python = folder / "bin" / "python"
-        if not python.exists():
-            venv.create(folder, with_pip=True)
-            host = next(p for p in sys.path if p.endswith("site-packages"))
-            site = next((folder / "lib").glob("python*/site-packages"))
-            (site / "host.pth").write_text(f"{host}\n{HERE.parent}\n")
-            requirements = HERE / "requirements.txt"
-            subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", requirements], check=True)
-        return subprocess.run([python, __file__, *sys.argv[1:]], check=False).returncode == 0
-    return False
-
-
 def main() -> None:
-    if in_own_environment():
+    if in_own_environment("langgraph", "llama-index-workflows"):
         return
     logging.disable(logging.CRITICAL)
     now = summary(asyncio.run(measure()))
